@@ -1,0 +1,46 @@
+package cosd
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// Request is one request as a lie's predicate sees it.
+type Request struct {
+	Method string
+	Key    string // decoded; "" is the bucket itself
+	Range  string // the Range header
+	Signed bool   // it carries an Authorization header
+
+	ifMatch, ifNoneMatch string
+	http                 *http.Request
+}
+
+func newRequest(r *http.Request) *Request {
+	return &Request{
+		Method:      r.Method,
+		Key:         keyOf(r),
+		Range:       r.Header.Get("Range"),
+		Signed:      r.Header.Get("Authorization") != "",
+		ifMatch:     r.Header.Get("If-Match"),
+		ifNoneMatch: r.Header.Get("If-None-Match"),
+		http:        r,
+	}
+}
+
+// keyOf decodes the request's own text and not r.URL.Path: there "/%2F" and "//"
+// would be one, though the first is the key "/" and the second as well, but
+// "/a%2Fb" and the absolute form would depend on what net/http makes of them.
+func keyOf(r *http.Request) string {
+	target, _, _ := strings.Cut(r.RequestURI, "?")
+	if _, rest, ok := strings.Cut(target, "://"); ok && !strings.HasPrefix(target, "/") {
+		_, rest, _ = strings.Cut(rest, "/") // the absolute form names the host first
+		target = "/" + rest
+	}
+	key, err := url.PathUnescape(strings.TrimPrefix(target, "/"))
+	if err != nil { // net/http has refused such a target already
+		return strings.TrimPrefix(r.URL.Path, "/")
+	}
+	return key
+}
