@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/otlptranslator"
 	"github.com/rs/zerolog"
 	"go.opentelemetry.io/contrib/exporters/autoexport"
+	"go.opentelemetry.io/otel/codes"
 	otelprom "go.opentelemetry.io/otel/exporters/prometheus"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/metric"
@@ -179,4 +180,13 @@ func (traceHook) Run(e *zerolog.Event, _ zerolog.Level, _ string) {
 	if sc := trace.SpanContextFromContext(e.GetCtx()); sc.IsValid() {
 		e.Str("trace_id", sc.TraceID().String()).Str("span_id", sc.SpanID().String())
 	}
+}
+
+// EndSpan ends span, marked as failed when err is not nil.
+func EndSpan(span trace.Span, err error) {
+	if err != nil {
+		span.RecordError(err)
+		span.SetStatus(codes.Error, "")
+	}
+	span.End()
 }

@@ -1,0 +1,28 @@
+.PHONY: build test lint race faults interop bench demo
+
+build: ## the two binaries, into bin/
+	CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/...
+
+test: ## everything that is quick
+	go test ./...
+
+race: ## the same under the race detector
+	go test -race ./cmd/... ./internal/... ./pkg/...
+
+lint: ## formatting, vet, and the arrows between the packages
+	test -z "$$(gofmt -l .)"
+	go vet ./...
+	go vet -tags=faults,interop,bench ./test/...
+	golangci-lint run
+
+faults: ## the long suites: outages, refusals, kills, lies
+	go test -tags=faults -count=1 -timeout=60m -v ./test/faults/
+
+interop: ## someone else's cloud: needs moto_server
+	go test -tags=interop -count=1 -timeout=20m -v ./test/interop/
+
+bench: ## the ratios of docs/BENCHMARKS.md
+	go test -tags=bench -count=1 -timeout=60m -v ./test/bench/
+
+demo: ## the whole loop on an embedded cloud
+	go run ./cmd/objectferry-demo

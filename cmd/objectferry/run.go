@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/objectferry/objectferry/internal/app"
+	"github.com/objectferry/objectferry/internal/config"
+	"github.com/objectferry/objectferry/internal/telemetry"
+)
+
+func newRunCommand() *cobra.Command {
+	var configFile, role string
+	c := &cobra.Command{
+		Use:   "run",
+		Short: "Run the service",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			r, err := app.ParseRole(role)
+			if err != nil {
+				return usageError{err}
+			}
+			cfg, err := config.Load(configFile, config.Overrides{})
+			if err != nil {
+				return err
+			}
+			return serve(cfg, r)
+		},
+	}
+	c.Flags().StringVar(&configFile, "config", "objectferry.yaml", "configuration `file`")
+	c.Flags().StringVar(&role, "role", "all", "what this process does: parse, copy or all")
+	return c
+}
+
+// serve runs until a signal comes or a part fails. The first signal drains, the
+// second hastens it.
+func serve(cfg *config.Config, role app.Role) (err error) {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+
+	ctx := context.Background()
+	tel, err := telemetry.New(ctx, telemetry.Config{Service: "objectferry", Version: version(), Level: cfg.Log.Level})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		flush, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
+		if e := tel.Shutdown(flush); e != nil {
+			tel.Log.Warn().Err(e).Msg("telemetry was not all sent")
+		}
+	}()
+	a, err := app.New(ctx, cfg, app.Options{Role: role, Version: version()}, tel)
+	if err != nil {
+		return err
+	}
+	if err := a.Start(ctx); err != nil {
+		return err
+	}
+	tel.Log.Info().Str("role", string(role)).Str("admin", a.AdminAddr()).Msg("started")
+
+	var failure error
+	select {
+	case s := <-signals:
+		tel.Log.Info().Str("signal", s.String()).Dur("at_most", time.Duration(cfg.Drain)).Msg("draining; a second signal hastens it")
+	case failure = <-a.Failed():
+		tel.Log.Error().Err(failure).Msg("stopping, because a part cannot go on")
+	}
+	drain, cancel := context.WithTimeout(ctx, time.Duration(cfg.Drain))
+	defer cancel()
+	go func() {
+		select {
+		case <-signals:
+			cancel()
+		case <-drain.Done():
+		}
+	}()
+	if err := a.Stop(drain); err != nil && failure == nil {
+		failure = fmt.Errorf("drain: %w", err)
+	}
+	if failure == nil {
+		tel.Log.Info().Msg("drained")
+	}
+	return failure
+}

@@ -1,0 +1,93 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/objectferry/objectferry/internal/guard"
+	"github.com/objectferry/objectferry/internal/queue"
+)
+
+// staleAfter is how long a loop may be silent before /healthz is red. A closed
+// gate ticks, so an outage never makes it red.
+const staleAfter = 2 * time.Minute
+
+// Statusz is the page /statusz: what this process holds and holds back from.
+type Statusz struct {
+	Version string         `json:"version"`
+	Started time.Time      `json:"started"`
+	Role    string         `json:"role"`
+	Ready   bool           `json:"ready"`
+	Queues  []queue.Status `json:"queues"`
+	Guards  []guard.Status `json:"guards"`
+}
+
+// admin is the read-only HTTP server of one process.
+type admin struct {
+	server   *http.Server
+	listener net.Listener
+}
+
+func (a *App) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		for _, q := range a.queues() {
+			if silent := time.Since(q.LastTick); silent > staleAfter {
+				http.Error(w, fmt.Sprintf("the loop of queue %s has not ticked for %s", q.Name, silent.Round(time.Second)), http.StatusServiceUnavailable)
+				return
+			}
+		}
+		fmt.Fprintln(w, "ok")
+	})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if !a.ready.Load() {
+			http.Error(w, "the queues have not been opened yet", http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, "ok")
+	})
+	mux.Handle("GET /metrics", a.tel.MetricsHandler())
+	mux.HandleFunc("GET /statusz", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		_ = e.Encode(a.Status()) // a reader that went away is nobody's failure
+	})
+	return mux
+}
+
+func (a *App) startAdmin(context.Context) error {
+	l, err := net.Listen("tcp", a.cfg.Admin.Listen)
+	if err != nil {
+		return fmt.Errorf("listen for admin requests: %w", err)
+	}
+	s := &http.Server{Handler: a.handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
+	a.admin = &admin{server: s, listener: l}
+	a.stack.loop("admin server", func(ctx context.Context) error {
+		stopped := context.AfterFunc(ctx, func() {
+			wait, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			_ = s.Shutdown(wait)
+		})
+		defer stopped()
+		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+	return nil
+}
+
+// AdminAddr is where the admin server listens, "" when it is off.
+func (a *App) AdminAddr() string {
+	if a.admin == nil {
+		return ""
+	}
+	return a.admin.listener.Addr().String()
+}

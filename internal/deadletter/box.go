@@ -1,0 +1,145 @@
+package deadletter
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+)
+
+// sqsAPI is exactly what this package calls of *sqs.Client.
+type sqsAPI interface {
+	GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error)
+	GetQueueUrl(context.Context, *sqs.GetQueueUrlInput, ...func(*sqs.Options)) (*sqs.GetQueueUrlOutput, error)
+	ReceiveMessage(context.Context, *sqs.ReceiveMessageInput, ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error)
+	SendMessageBatch(context.Context, *sqs.SendMessageBatchInput, ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error)
+	DeleteMessageBatch(context.Context, *sqs.DeleteMessageBatchInput, ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error)
+	ChangeMessageVisibilityBatch(context.Context, *sqs.ChangeMessageVisibilityBatchInput, ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error)
+}
+
+const (
+	// hold is how long letters are kept from others while they are looked at, in
+	// seconds; it is renewed at half time.
+	hold = 300
+	// emptyInARow is how many empty receives mean that all was seen: SQS samples
+	// its servers, so a single one proves nothing.
+	emptyInARow = 3
+	batch       = 10
+)
+
+// Box is the dead-letter queue of one queue.
+type Box struct {
+	api    sqsAPI
+	name   string // logs or sync
+	source string // URL of the queue that its letters came from
+	dead   string // URL of the dead-letter queue
+	wait   int32  // long poll in seconds
+}
+
+// Open finds the dead-letter queue by the redrive policy of the queue at url.
+func Open(ctx context.Context, api sqsAPI, name, url string) (*Box, error) {
+	out, err := api.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameRedrivePolicy}})
+	if err != nil {
+		return nil, fmt.Errorf("read the redrive policy of %s: %w", url, err)
+	}
+	var policy struct {
+		DeadLetterTargetArn string `json:"deadLetterTargetArn"`
+	}
+	text := out.Attributes[string(types.QueueAttributeNameRedrivePolicy)]
+	if text == "" {
+		return nil, fmt.Errorf("queue %s has no redrive policy, so it has no dead letters; give it one", url)
+	}
+	if err := json.Unmarshal([]byte(text), &policy); err != nil {
+		return nil, fmt.Errorf("read the redrive policy of %s: %w", url, err)
+	}
+	arn := strings.Split(policy.DeadLetterTargetArn, ":")
+	if len(arn) != 6 {
+		return nil, fmt.Errorf("read the redrive policy of %s: %q is not the ARN of a queue", url, policy.DeadLetterTargetArn)
+	}
+	dead, err := api.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &arn[5], QueueOwnerAWSAccountId: &arn[4]})
+	if err != nil {
+		return nil, fmt.Errorf("find the dead-letter queue %s: %w", policy.DeadLetterTargetArn, err)
+	}
+	return &Box{api: api, name: name, source: url, dead: aws.ToString(dead.QueueUrl), wait: 1}, nil
+}
+
+// Look shows visit every letter once. visit returns whether the letter is wanted;
+// looking ends early when it returns an error. The wanted ones are returned, still
+// held: the caller gives each to Redrive, Drop or HandBack. All others are handed
+// back, also when an error is returned.
+func (b *Box) Look(ctx context.Context, visit func(*Letter) (wanted bool, err error)) (wanted []*Letter, err error) {
+	var others []*Letter
+	keep := newKeeper(b)
+	defer keep.stop()
+	defer func() {
+		back := others
+		if err != nil {
+			back, wanted = append(back, wanted...), nil
+		}
+		if e := b.HandBack(context.WithoutCancel(ctx), back); e != nil && err == nil {
+			err = e
+		}
+	}()
+	seen := map[string]bool{}
+	for empty := 0; empty < emptyInARow; {
+		if err := ctx.Err(); err != nil {
+			return wanted, err
+		}
+		out, err := b.api.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
+			QueueUrl: &b.dead, MaxNumberOfMessages: batch, WaitTimeSeconds: b.wait, VisibilityTimeout: hold,
+			MessageAttributeNames:       []string{"All"},
+			MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameSentTimestamp},
+		})
+		if err != nil {
+			return wanted, fmt.Errorf("receive from the dead letters of %s: %w", b.name, err)
+		}
+		if empty++; len(out.Messages) > 0 {
+			empty = 0
+		}
+		for _, m := range out.Messages {
+			l := newLetter(b.name, m)
+			if seen[l.ID] { // delivered twice: it is judged once
+				others = append(others, l)
+				continue
+			}
+			seen[l.ID] = true
+			keep.add(l)
+			ok, err := visit(l)
+			if ok {
+				wanted = append(wanted, l)
+			} else {
+				l.Body, l.attributes = "", nil // only its receipt is needed still
+				others = append(others, l)
+			}
+			if err != nil {
+				return wanted, err
+			}
+		}
+	}
+	return wanted, nil
+}
+
+// HandBack makes letters visible again at once.
+func (b *Box) HandBack(ctx context.Context, letters []*Letter) error {
+	return b.visibility(ctx, letters, 0)
+}
+
+func (b *Box) visibility(ctx context.Context, letters []*Letter, seconds int32) error {
+	for ten := range chunks(letters) {
+		in := &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: &b.dead}
+		for i, l := range ten {
+			in.Entries = append(in.Entries, types.ChangeMessageVisibilityBatchRequestEntry{Id: entryID(i), ReceiptHandle: &l.receipt, VisibilityTimeout: seconds})
+		}
+		// An entry that fails is no loss: its letter comes back by itself when the
+		// visibility timeout has passed.
+		if _, err := b.api.ChangeMessageVisibilityBatch(ctx, in); err != nil {
+			return fmt.Errorf("hand dead letters of %s back (they return by themselves within %s): %w", b.name, hold*time.Second, err)
+		}
+	}
+	return nil
+}
