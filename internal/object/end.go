@@ -45,6 +45,7 @@ const (
 // Details of other ends.
 const (
 	DetailDeleted   Detail = "deleted"   // EndFiltered: a delete marker stands at the destination
+	DetailObserved  Detail = "observed"  // EndFiltered: the route only counts what it would copy
 	DetailUndecoded Detail = "undecoded" // EndPoison: the body is not one of ours
 	DetailForeign   Detail = "foreign"   // EndPoison: a bucket or prefix that the configuration does not name
 	DetailMissing   Detail = "missing"   // EndPoison: the log object is not there although logs are kept

@@ -1,0 +1,209 @@
+package copier
+
+import (
+	"context"
+	"hash/crc64"
+	"math/rand/v2"
+	"time"
+
+	"github.com/objectferry/objectferry/internal/object"
+)
+
+const (
+	maxParts     = 10_000 // of one upload: S3's limit
+	partsAtOnce  = 16     // of one copy, as far as memory and the guards' limits let it
+	partTries    = 3      // of one read or write of one part, beside the guard's own
+	abortTimeout = 5 * time.Second
+	// Complete takes S3 longer the more parts there are, up to minutes; this much a
+	// part is added to its deadline as if it were bytes to be moved.
+	completeAllowance = 4 << 10
+)
+
+// parts is one object on its way through a multipart upload.
+type parts struct {
+	c      *Copier
+	l      *lane
+	key    string
+	first  *opened
+	upload Upload
+	ranges []object.Range
+	sums   []uint64 // of each part; each written by the part's own goroutine
+}
+
+// putParts writes an object of several parts. It becomes visible only when their
+// combined sum is the source's; on every other way out the upload is aborted.
+func (c *Copier) putParts(ctx context.Context, l *lane, key string, first *opened, p object.Provenance) (result, error) {
+	ranges := split(first.Size, first.part.Length)
+	w := &parts{c: c, l: l, key: key, first: first, ranges: ranges, sums: make([]uint64, len(ranges))}
+	err := l.DestinationGuard.Do(ctx, "CreateMultipartUpload", 0, func(ctx context.Context) (err error) {
+		w.upload, err = l.Destination.Begin(ctx, key, first.Attributes, p)
+		return err
+	})
+	if err != nil {
+		return result{}, err
+	}
+	var r result
+	defer func() {
+		if r.End != object.EndCopied {
+			w.abort(ctx)
+		}
+	}()
+	if err := w.carry(ctx); err != nil {
+		return result{}, err
+	}
+	if err := verify(key, first.Attributes, w.sum()); err != nil {
+		return result{}, err
+	}
+	r, err = c.commit(ctx, l, key, p.CopyID, func(ctx context.Context) error {
+		return l.DestinationGuard.Do(ctx, "CompleteMultipartUpload", int64(len(ranges))*completeAllowance, w.upload.Complete)
+	})
+	return r.of(first.Attributes), err
+}
+
+// carry takes all parts over, several at once. It waits for memory only while no
+// part of this copy holds any.
+func (w *parts) carry(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, partsAtOnce)
+	var failed error
+	for running, next := 0, 0; ; {
+		for failed == nil && next < len(w.ranges) && running < partsAtOnce {
+			b, err := w.block(ctx, next, running == 0)
+			if err != nil {
+				failed = err
+			}
+			if b == nil {
+				break
+			}
+			go func() { ended <- w.part(ctx, next, b) }()
+			next++
+			running++
+		}
+		if running == 0 {
+			return failed
+		}
+		if err := <-ended; err != nil && failed == nil {
+			failed = err
+			cancel() // the others' errors only echo this
+		}
+		running--
+	}
+}
+
+// block returns the memory of part i: that of the first read, or as much as the
+// part has; nil when there is none and it may not wait.
+func (w *parts) block(ctx context.Context, i int, wait bool) (*block, error) {
+	switch n := w.ranges[i].Length; {
+	case i == 0:
+		return w.first.block, nil
+	case wait:
+		return w.c.memory.wait(ctx, n)
+	default:
+		return w.c.memory.try(n), nil
+	}
+}
+
+// part takes part i over and frees its memory. A read or a write that fails is
+// tried again alone.
+func (w *parts) part(ctx context.Context, i int, b *block) error {
+	defer b.free()
+	span, body := w.ranges[i], b.bytes()
+	err := tryPart(ctx, func(try int) error {
+		if i == 0 && try == 0 {
+			return w.first.wait()
+		}
+		return w.l.SourceGuard.Do(ctx, "GetObject", span.Length, func(ctx context.Context) error {
+			return readPart(ctx, w.l, w.key, w.first.Attributes, span, body)
+		})
+	})
+	if err != nil {
+		return err
+	}
+	w.sums[i] = sum(body)
+	return tryPart(ctx, func(int) error {
+		err := w.l.DestinationGuard.Do(ctx, "UploadPart", span.Length, func(ctx context.Context) error {
+			return w.upload.Part(ctx, i+1, body)
+		})
+		if err != nil {
+			b.spoil()
+		}
+		return err
+	})
+}
+
+// sum is the CRC-64/ECMA of the whole object.
+func (w *parts) sum() uint64 {
+	var all uint64 // the sum of no bytes
+	for i, s := range w.sums {
+		all = object.CombineCRC64(crc64.ECMA, all, s, w.ranges[i].Length)
+	}
+	return all
+}
+
+// abort throws the parts away, also when the copy was cancelled. It does not go
+// through the guard: a closed gate must not leave parts behind. What it cannot
+// remove, the bucket's lifecycle rule does.
+func (w *parts) abort(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
+	defer cancel()
+	if err := w.upload.Abort(ctx); err != nil {
+		w.c.tel.Log.Debug().Ctx(ctx).Err(err).Msg("multipart upload not aborted; the lifecycle rule will remove it")
+	}
+}
+
+// split cuts an object into its first part and others of one length.
+func split(size, part int64) []object.Range {
+	length := partLength(size, part)
+	ranges := []object.Range{{Length: part}}
+	for at := part; at < size; at += length {
+		ranges = append(ranges, object.Range{Offset: at, Length: min(length, size-at)})
+	}
+	return ranges
+}
+
+// partLength is the length of the parts after the first: part, or as many whole
+// MiB as it takes to need no more than maxParts.
+func partLength(size, part int64) int64 {
+	if size <= part*maxParts {
+		return part
+	}
+	const step = 1 << 20
+	least := (size - part + maxParts - 2) / (maxParts - 1)
+	return (least + step - 1) / step * step
+}
+
+// tryPart runs do until it succeeds, fails in a way that another try cannot heal,
+// or has failed partTries times. do is told which try it is, from 0.
+func tryPart(ctx context.Context, do func(try int) error) error {
+	var err error
+	for try := range partTries {
+		if try > 0 {
+			if err := pause(ctx, try); err != nil {
+				return err
+			}
+		}
+		if err = do(try); err == nil {
+			return nil
+		}
+		switch object.ClassOf(err) {
+		case object.Unavailable, object.Throttled, object.Corrupt, object.Ambiguous:
+		default:
+			return err
+		}
+	}
+	return err
+}
+
+// pause waits between two tries: half to all of 200 ms, doubled with each try.
+func pause(ctx context.Context, try int) error {
+	longest := 100 * time.Millisecond << try
+	t := time.NewTimer(longest/2 + rand.N(longest/2))
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
