@@ -32,7 +32,7 @@ type Destination interface {
 	Put(ctx context.Context, key string, body []byte, a object.Attributes, p object.Provenance) error
 	// Begin starts a multipart upload with the attributes that the object will have.
 	Begin(ctx context.Context, key string, a object.Attributes, p object.Provenance) (Upload, error)
-	// ReadReference is a HEAD of a key that does not exist: nil when S3 says 404
+	// ReadReference asks for a key that does not exist: nil when S3 says NoSuchKey
 	// (we may list), an error when it says 403.
 	ReadReference(ctx context.Context) error
 	// WriteReference starts a multipart upload and aborts it, which needs the same
@@ -40,13 +40,6 @@ type Destination interface {
 	WriteReference(ctx context.Context, key string) error
 }
 
-// Upload is one multipart upload. Parts may be written concurrently.
-type Upload interface {
-	// Part writes part n, from 1. A part may be written again under its number.
-	Part(ctx context.Context, n int, body []byte) error
-	// Complete makes the object visible, create-only; errors as for Put. All
-	// parts from 1 on must have been written.
-	Complete(ctx context.Context) error
-	// Abort throws the parts away.
-	Abort(ctx context.Context) error
-}
+// Upload is one multipart upload. It stands in package object because the
+// adapters, which return it, know no other package of ours.
+type Upload = object.Upload

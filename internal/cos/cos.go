@@ -18,7 +18,6 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
-	"time"
 
 	sdk "github.com/tencentyun/cos-go-sdk-v5"
 
@@ -81,26 +80,6 @@ func New(cfg Config, transport http.RoundTripper) (*Source, error) {
 	client.Conf.RetryOpt = sdk.RetryOptions{Count: 1}
 	client.UserAgent = "objectferry " + sdk.UserAgent
 	return &Source{client: client}, nil
-}
-
-// NewTransport is a connection pool for one bucket that is read from by up to
-// concurrency requests at once. It keeps bodies as they are stored and speaks
-// HTTP/1.1, since parts that share one connection share one loss window.
-func NewTransport(concurrency int) *http.Transport {
-	var protocols http.Protocols
-	protocols.SetHTTP1(true)
-	return &http.Transport{
-		Proxy:                  http.ProxyFromEnvironment,
-		DialContext:            (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
-		TLSHandshakeTimeout:    10 * time.Second,
-		ResponseHeaderTimeout:  30 * time.Second,
-		IdleConnTimeout:        90 * time.Second,
-		MaxIdleConnsPerHost:    concurrency,
-		MaxResponseHeaderBytes: 64 << 10,
-		ReadBufferSize:         32 << 10,
-		DisableCompression:     true,
-		Protocols:              &protocols,
-	}
 }
 
 // bucketURL checks where objects are read from: https, or plain http on this

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
-	"strings"
 
 	sdk "github.com/tencentyun/cos-go-sdk-v5"
 
@@ -55,7 +53,7 @@ func (s *Source) Get(ctx context.Context, key string, r object.Range, pin string
 		resp.Body.Close()
 		return nil, fail(object.Changed, "", "asked for ETag %s, got %q", pin, read.ETag)
 	}
-	read.Body = &body{ctx: ctx, key: key, rc: resp.Body, left: read.Range.Length}
+	read.SetBody(ctx, resp.Body, object.Error{Side: object.Source, Op: op, Key: key})
 	return read, nil
 }
 
@@ -141,41 +139,14 @@ func ranged(resp *http.Response, r object.Range) (*object.Read, error) {
 		}
 		return nil, wrong(object.Corrupt, "asked for %s, got the answer to something else", r.Header())
 	}
-	first, last, size, ok := parseContentRange(resp.Header.Get("Content-Range"))
-	if !ok {
-		return nil, wrong(object.Corrupt, "asked for %s, got Content-Range %q", r.Header(), resp.Header.Get("Content-Range"))
+	got, size, err := r.Answered(resp.Header.Get("Content-Range"), resp.ContentLength)
+	if err != nil {
+		return nil, wrong(object.Corrupt, "%w", err)
 	}
-	if first != r.Offset || last != min(r.Offset+r.Length, size)-1 {
-		return nil, wrong(object.Corrupt, "asked for %s, got bytes %d-%d of %d", r.Header(), first, last, size)
-	}
-	if n := last - first + 1; resp.ContentLength != n {
-		return nil, wrong(object.Corrupt, "a range of %d bytes came with Content-Length %d", n, resp.ContentLength)
-	}
-	read := &object.Read{Attributes: attributes(resp.Header), Range: object.Range{Offset: first, Length: last - first + 1}}
+	read := &object.Read{Attributes: attributes(resp.Header), Range: got}
 	read.Size = size
 	if whole := read.Range.Length == size; read.ETag == "" && !(whole && read.HasCRC64) {
 		return nil, wrong(object.Corrupt, "the answer has no strong ETag, so the version cannot be pinned")
 	}
 	return read, nil
-}
-
-// parseContentRange reads "bytes 0-99/1234"; a "*" is not accepted.
-func parseContentRange(s string) (first, last, size int64, ok bool) {
-	s, found := strings.CutPrefix(s, "bytes ")
-	if !found {
-		return 0, 0, 0, false
-	}
-	span, total, _ := strings.Cut(s, "/")
-	from, to, _ := strings.Cut(span, "-")
-	for _, n := range []struct {
-		text  string
-		value *int64
-	}{{from, &first}, {to, &last}, {total, &size}} {
-		v, err := strconv.ParseUint(n.text, 10, 63)
-		if err != nil {
-			return 0, 0, 0, false
-		}
-		*n.value = int64(v)
-	}
-	return first, last, size, first <= last && last < size
 }

@@ -1,0 +1,196 @@
+package s3store
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/objectferry/objectferry/internal/object"
+)
+
+// effect is what a request does, and so what a lost answer to it means.
+type effect int
+
+const (
+	reads    effect = iota // nothing
+	prepares               // something that nobody sees yet and that may be done again
+	commits                // an object becomes visible
+)
+
+const (
+	hintPolicy = "check the role's policy and the bucket's (README, permissions)"
+	hintKMS    = "check the KMS key's state and the role's grant on it (kms:GenerateDataKey, kms:Decrypt)"
+	hintBucket = "check the bucket's name, region and expected_owner"
+)
+
+// meaning is what a code of S3 stands for.
+type meaning struct {
+	class object.Class
+	hint  string
+}
+
+// codes holds the codes that are not sufficiently told by their status.
+var codes = map[string]meaning{
+	"NoSuchKey":                          {object.Absent, ""},
+	"NoSuchUpload":                       {object.Unavailable, ""}, // thrown away behind our back; start again
+	"AccessDenied":                       {object.Denied, hintPolicy},
+	"InvalidObjectState":                 {object.Archived, ""},
+	"PreconditionFailed":                 {object.Exists, ""},
+	"ConditionalRequestConflict":         {object.Ambiguous, ""},
+	"OperationAborted":                   {object.Ambiguous, ""},
+	"NoSuchBucket":                       {object.Refused, hintBucket},
+	"PermanentRedirect":                  {object.Refused, hintBucket},
+	"AuthorizationHeaderMalformed":       {object.Refused, hintBucket}, // the wrong region
+	"IllegalLocationConstraintException": {object.Refused, hintBucket},
+	"InvalidBucketName":                  {object.Refused, hintBucket},
+	"InvalidStorageClass":                {object.Refused, "check destination.storage_class"},
+	"InvalidAccessKeyId":                 {object.Refused, "check the AWS credentials"},
+	"SignatureDoesNotMatch":              {object.Refused, "check the AWS credentials"},
+	"InvalidToken":                       {object.Refused, "check the AWS credentials"},
+	"ExpiredToken":                       {object.Refused, "renew the AWS credentials"},
+	"RequestTimeTooSkewed":               {object.Refused, "set this machine's clock"},
+	"AccountProblem":                     {object.Refused, "ask AWS support about the account"},
+	"AllAccessDisabled":                  {object.Refused, "ask AWS support about the account"},
+	"NotSignedUp":                        {object.Refused, "ask AWS support about the account"},
+	"SlowDown":                           {object.Throttled, ""},
+	"RequestLimitExceeded":               {object.Throttled, ""},
+	"ThrottlingException":                {object.Throttled, ""},
+	"Throttling":                         {object.Throttled, ""},
+	"TooManyRequests":                    {object.Throttled, ""},
+	"KMS.ThrottlingException":            {object.Throttled, "raise the KMS request quota or use a bucket key"},
+	"BadDigest":                          {object.Corrupt, ""},
+	"InvalidDigest":                      {object.Corrupt, ""},
+	"XAmzContentSHA256Mismatch":          {object.Corrupt, ""},
+	"XAmzContentChecksumMismatch":        {object.Corrupt, ""},
+	"InvalidPart":                        {object.Corrupt, ""},
+	"EntityTooLarge":                     {object.Unfit, ""},
+	"KeyTooLongError":                    {object.Unfit, ""},
+	"MetadataTooLarge":                   {object.Unfit, ""},
+	"IncompleteBody":                     {object.Unavailable, ""}, // cut on the way in, so not committed
+	"RequestTimeout":                     {object.Unavailable, ""}, // likewise
+}
+
+// uncommitted are the codes that say that a write did not happen although their
+// class alone would leave it open.
+var uncommitted = map[string]bool{"IncompleteBody": true, "RequestTimeout": true}
+
+// statusMeaning is what a status means when its code is not in the table above.
+func statusMeaning(status int) meaning {
+	switch {
+	case status < 300: // the answer was good but unreadable
+		return meaning{object.Unavailable, ""}
+	case status < 400:
+		return meaning{object.Refused, hintBucket}
+	case status == http.StatusForbidden:
+		return meaning{object.Denied, hintPolicy}
+	case status == http.StatusConflict:
+		return meaning{object.Ambiguous, ""}
+	case status == http.StatusPreconditionFailed:
+		return meaning{object.Exists, ""}
+	case status == http.StatusTooManyRequests:
+		return meaning{object.Throttled, ""}
+	case status == http.StatusRequestTimeout, status >= 500:
+		return meaning{object.Unavailable, ""}
+	}
+	return meaning{object.Unknown, ""}
+}
+
+// classify turns what the SDK returned into an *object.Error.
+func classify(ctx context.Context, side object.Side, op, key string, does effect, err error) *object.Error {
+	e := &object.Error{Side: side, Op: op, Key: key}
+	var answer *awshttp.ResponseError
+	if !errors.As(err, &answer) || answer.Response == nil || answer.HTTPStatusCode() == 0 {
+		e.Class, e.Err = unanswered(ctx, does, err), cause(err)
+		return e
+	}
+	status := answer.HTTPStatusCode()
+	e.Code = "http " + strconv.Itoa(status)
+	e.RetryAfter = object.RetryAfter(answer.Response.Header.Get("Retry-After"), time.Now())
+	m, known := meaning{}, false
+	var api smithy.APIError
+	if errors.As(err, &api) {
+		e.Code = api.ErrorCode()
+		m, known = codes[e.Code]
+		e.Err = fmt.Errorf("request %s", answer.ServiceRequestID())
+		if strings.HasPrefix(e.Code, "KMS.") && !known {
+			m, known = meaning{object.Refused, hintKMS}, true
+		}
+		if m.class == object.Denied && strings.Contains(strings.ToLower(api.ErrorMessage()), "kms") {
+			m.hint = hintKMS
+		}
+	} else {
+		e.Err = cause(err)
+	}
+	if !known {
+		m = statusMeaning(status)
+	}
+	e.Class, e.Hint = m.class, m.hint
+	switch {
+	case does == reads && m.class == object.Exists: // If-Match
+		e.Class = object.Changed
+	case does == commits && m.class == object.Unavailable && !uncommitted[e.Code]:
+		e.Class = object.Ambiguous
+	}
+	return e
+}
+
+// unanswered is the class of a request that no answer came to.
+func unanswered(ctx context.Context, does effect, err error) object.Class {
+	class, interrupted := object.Interrupted(ctx)
+	if interrupted && class == object.Canceled {
+		return class
+	}
+	if does == commits && sent(err) {
+		return object.Ambiguous
+	}
+	if interrupted {
+		return class
+	}
+	return object.Unavailable
+}
+
+// sent reports whether S3 may have seen the request: not when no connection
+// came about, and not when it failed before it was sent, as for want of
+// credentials.
+func sent(err error) bool {
+	var (
+		send     *smithyhttp.RequestSendError
+		canceled *smithy.CanceledError
+		network  *net.OpError
+		dns      *net.DNSError
+		cert     *tls.CertificateVerificationError
+	)
+	switch {
+	case errors.As(err, &canceled): // what it interrupted is not told
+		return true
+	case !errors.As(err, &send), errors.As(err, &dns), errors.As(err, &cert):
+		return false
+	case errors.As(err, &network):
+		return network.Op != "dial"
+	}
+	return true
+}
+
+// cause is what went wrong without the URL, which repeats the key.
+func cause(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+	var o *smithy.OperationError
+	if errors.As(err, &o) {
+		return o.Err
+	}
+	return err
+}
