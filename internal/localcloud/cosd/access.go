@@ -112,7 +112,7 @@ func signature(secret string, q *Request, f map[string]string) (string, bool) {
 	text := fmt.Sprintf("%s\n/%s\n%s\n%s\n", method, q.Key, params, headers)
 	sum := sha1.Sum([]byte(text))
 	signKey := hmacHex(secret, f["q-key-time"])
-	return hmacHex(signKey, fmt.Sprintf("sha1\n%s\n%x\n", f["q-sign-time"], sum)), true
+	return hmacHex(signKey, fmt.Sprintf("sha1\n%s\n%x\n", f["q-key-time"], sum)), true
 }
 
 // canonical is "name=value&…" of the listed names, sorted, values encoded.

@@ -45,6 +45,10 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, a *answer, rate i
 	if a.body == nil || r.Method == http.MethodHead {
 		return
 	}
+	rc := http.NewResponseController(w)
+	if a.length < 0 {
+		rc.Flush() // or net/http would state the length of a short body
+	}
 	body := a.body
 	if a.cut >= 0 {
 		body = io.LimitReader(body, a.cut)
@@ -52,7 +56,7 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, a *answer, rate i
 	n, err := s.pace.copy(r.Context(), w, body, rate)
 	*sent = n
 	if a.cut >= 0 && !a.unframed || err != nil {
-		http.NewResponseController(w).Flush() // what was promised so far does arrive
+		rc.Flush() // what was promised so far does arrive
 		panic(http.ErrAbortHandler)
 	}
 }

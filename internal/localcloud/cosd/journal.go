@@ -37,6 +37,8 @@ type Counts struct {
 	Running       int              // requests at this moment
 	MaxConcurrent int              // requests at once, at most
 	Bytes         int64
+
+	Conns, MaxConns int // open connections at this moment and at most (Start only)
 }
 
 // journal counts. Its own lock keeps it out of the way of the objects.
@@ -48,9 +50,11 @@ type journal struct {
 
 // Counts returns a copy of the counters.
 func (s *Server) Counts() Counts {
+	conns, most := s.net.open()
 	s.journal.mu.Lock()
 	defer s.journal.mu.Unlock()
 	c := s.journal.counts
+	c.Conns, c.MaxConns = conns, most
 	c.ByStatus, c.ByKey, c.BySecond = maps.Clone(c.ByStatus), maps.Clone(c.ByKey), maps.Clone(c.BySecond)
 	return c
 }
@@ -63,7 +67,10 @@ func (s *Server) Entries() []Entry {
 }
 
 // ResetCounts forgets all counts and entries.
-func (s *Server) ResetCounts() { s.journal.reset() }
+func (s *Server) ResetCounts() {
+	s.net.resetCounts()
+	s.journal.reset()
+}
 
 func (j *journal) reset() {
 	j.mu.Lock()

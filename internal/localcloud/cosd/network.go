@@ -19,8 +19,9 @@ type network struct {
 	server  *http.Server
 	served  chan struct{} // closed when server has stopped accepting
 	conns   map[net.Conn]struct{}
-	most    int
-	reset   bool
+	most    int  // connections at once; 0 is no limit
+	reset   bool // every connection
+	peak    int  // connections at once, seen
 }
 
 func (n *network) init() {
@@ -112,6 +113,19 @@ func (n *network) limit(most int, reset bool) {
 	}
 }
 
+// open returns how many connections are open and how many were at most.
+func (n *network) open() (now, most int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.conns), n.peak
+}
+
+func (n *network) resetCounts() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.peak = len(n.conns)
+}
+
 // hangUp ends c with a reset.
 func hangUp(c net.Conn) {
 	if tcp, ok := c.(*conn).Conn.(*net.TCPConn); ok {
@@ -145,6 +159,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		reset := l.net.reset
 		if !reset {
 			l.net.conns[c] = struct{}{}
+			l.net.peak = max(l.net.peak, len(l.net.conns))
 		}
 		l.net.mu.Unlock()
 		if !reset {

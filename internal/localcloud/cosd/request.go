@@ -29,9 +29,9 @@ func newRequest(r *http.Request) *Request {
 	}
 }
 
-// keyOf decodes the request's own text and not r.URL.Path: there "/%2F" and "//"
-// would be one, though the first is the key "/" and the second as well, but
-// "/a%2Fb" and the absolute form would depend on what net/http makes of them.
+// keyOf decodes the request target as it came over the wire. What frameworks make
+// of a path on the way (cleaned, "%2F" taken for a separator) would hide what a
+// client really asked for.
 func keyOf(r *http.Request) string {
 	target, _, _ := strings.Cut(r.RequestURI, "?")
 	if _, rest, ok := strings.Cut(target, "://"); ok && !strings.HasPrefix(target, "/") {

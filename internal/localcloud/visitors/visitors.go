@@ -13,8 +13,9 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"sync"
+
+	"github.com/objectferry/objectferry/pkg/syncrequest"
 )
 
 // originHeader is where the edge says who answered.
@@ -144,7 +145,8 @@ func visit(ctx context.Context, c Config, base *url.URL, key string) seen {
 	if err != nil {
 		return seen{err: fmt.Errorf("visit %q: %w", key, err)}
 	}
-	req.URL.Path, req.URL.RawPath = "/"+key, "/"+Escape(key)
+	// All but unreserved characters is escaped, so that no server reads "+" as a space.
+	req.URL.Path, req.URL.RawPath = "/"+key, "/"+syncrequest.EscapeKey(key)
 	// A visitor that unpacks could not tell whether the bytes are the stored ones.
 	req.Header.Set("Accept-Encoding", "identity")
 	resp, err := c.Client.Do(req)
@@ -165,10 +167,4 @@ func visit(ctx context.Context, c Config, base *url.URL, key string) seen {
 		}
 	}
 	return v
-}
-
-// Escape writes a key into a path: all but RFC 3986's unreserved characters and
-// "/" percent-encoded, so that no server can read "+" as a space.
-func Escape(key string) string {
-	return strings.NewReplacer("+", "%20", "%2F", "/").Replace(url.QueryEscape(key))
 }
