@@ -1,0 +1,75 @@
+package accesslog
+
+import "time"
+
+const (
+	timeLen = len("04/Sep/2026:08:03:42 +0000")
+	dateLen = len("04/Sep/2026:")
+)
+
+var months = []byte("JanFebMarAprMayJunJulAugSepOctNovDec")
+
+// checkTime reports whether r.time can be read. Most rows have the date of the
+// row before, so only the clock is looked at again.
+func (r *Row) checkTime() bool {
+	if r.date[0] != 0 && string(r.time[:dateLen]) == string(r.date[:]) && string(r.time[dateLen+8:]) == " +0000" {
+		_, ok := clock(r.time[dateLen : dateLen+8])
+		return ok
+	}
+	_, ok := parseTime(r.time)
+	if ok {
+		copy(r.date[:], r.time)
+	}
+	return ok
+}
+
+// parseTime reads a time as "04/Sep/2026:08:03:42 +0000". time.Parse is slower
+// and lets one-digit days pass.
+func parseTime(b []byte) (time.Time, bool) {
+	if len(b) != timeLen || b[2] != '/' || b[6] != '/' || b[11] != ':' || b[20] != ' ' {
+		return time.Time{}, false
+	}
+	month := 0
+	for i := 0; i < len(months); i += 3 {
+		if string(b[3:6]) == string(months[i:i+3]) {
+			month = i/3 + 1
+		}
+	}
+	day, ok1 := twoDigits(b[0:])
+	century, ok2 := twoDigits(b[7:])
+	year, ok3 := twoDigits(b[9:])
+	inDay, ok4 := clock(b[12:20])
+	zone, ok5 := zoneOffset(b[21:])
+	if month == 0 || !ok1 || !ok2 || !ok3 || !ok4 || !ok5 {
+		return time.Time{}, false
+	}
+	date := time.Date(century*100+year, time.Month(month), day, 0, 0, 0, 0, time.UTC)
+	if date.Day() != day { // 31/Feb
+		return time.Time{}, false
+	}
+	return date.Add(inDay - zone), true
+}
+
+// clock reads "08:03:42" as the time since midnight.
+func clock(b []byte) (time.Duration, bool) {
+	h, ok1 := twoDigits(b[0:])
+	m, ok2 := twoDigits(b[3:])
+	s, ok3 := twoDigits(b[6:])
+	ok := ok1 && ok2 && ok3 && b[2] == ':' && b[5] == ':' && h < 24 && m < 60 && s < 60
+	return time.Duration(h*3600+m*60+s) * time.Second, ok
+}
+
+// zoneOffset reads "+0000"; S3 writes no other, but the form has others.
+func zoneOffset(b []byte) (time.Duration, bool) {
+	h, ok1 := twoDigits(b[1:])
+	m, ok2 := twoDigits(b[3:])
+	d := time.Duration(h*60+m) * time.Minute
+	if b[0] == '-' {
+		d = -d
+	}
+	return d, ok1 && ok2 && (b[0] == '+' || b[0] == '-') && h < 24 && m < 60
+}
+
+func twoDigits(b []byte) (int, bool) {
+	return int(b[0]-'0')*10 + int(b[1]-'0'), isDigit(b[0]) && isDigit(b[1])
+}
