@@ -119,8 +119,8 @@ func (c *Config) checkCopy(e *Errors) {
 		e.add("copy.max_size", "must be between 1B and 50TB, S3's largest object")
 		return
 	}
-	// Parts grow so that 10,000 suffice for the largest object.
-	grown := max(part, (c.Copy.MaxSize+maxParts-1)/maxParts)
+	// Parts grow so that 10,000 suffice for the largest object; in whole MiB, to be readable.
+	grown := max(part, (c.Copy.MaxSize/maxParts+1<<20-1)>>20<<20)
 	switch {
 	case c.Copy.Memory < 2*part:
 		e.add("copy.memory", "must hold at least two parts (2 × copy.part_size): %s or more", 2*part)

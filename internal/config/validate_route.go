@@ -113,7 +113,7 @@ func (c *Config) checkQueueURL(e *Errors, field, text string) {
 		e.add(field, "is a FIFO queue; standard queues are needed, because a FIFO queue stops behind a message that is tried again")
 	case !queuePath.MatchString(u.Path):
 		e.add(field, "must be a queue's URL, https://sqs.<region>.amazonaws.com/<12 digits>/<name>")
-	case region != nil && c.Region != "" && region[2] != c.Region:
+	case region != nil && regionForm.MatchString(c.Region) && region[2] != c.Region:
 		e.add(field, "is in another region than the configuration's region; requests to it would be signed for the wrong one")
 	}
 }
