@@ -117,13 +117,13 @@ func (s *Source) Reference(ctx context.Context, key string) error {
 			Err: errors.New("COS cannot hold this key, so it says nothing about the bucket"), Hint: "name another reference key"}
 	}
 	read, err := s.Get(ctx, key, object.Range{Length: 1}, "")
-	if object.ClassOf(err) == object.Absent {
+	switch object.ClassOf(err) {
+	case "":
+		return read.Body.Close()
+	case object.Absent, object.Corrupt, object.Changed: // COS answered, and did not refuse
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	return read.Body.Close()
+	return err
 }
 
 // Probe asks whether COS is there: nil for every authentic answer, refusals

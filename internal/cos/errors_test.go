@@ -1,0 +1,164 @@
+package cos
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/objectferry/objectferry/internal/object"
+)
+
+func newPlainServer(t testing.TB, h http.HandlerFunc) string {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// coded is an authentic error answer of COS.
+func coded(status int, code string) string {
+	body := fmt.Sprintf("<?xml version='1.0' encoding='utf-8' ?><Error><Code>%s</Code><Message>m</Message></Error>", code)
+	return reply(fmt.Sprintf("%d X\nx-cos-request-id: R\nContent-Type: application/xml\nContent-Length: %d", status, len(body)), body)
+}
+
+var answers = []struct {
+	status int
+	code   string
+	want   object.Class
+	alive  bool // to a probe
+	passes bool // as a reference
+}{
+	{404, "NoSuchKey", object.Absent, true, true},
+	{400, "KeyTooLong", object.Absent, true, true},
+	{404, "NoSuchBucket", object.Refused, true, false},
+	{403, "AccessDenied", object.Denied, true, false},
+	{403, "SomethingNew", object.Denied, true, false},
+	{403, "InvalidObjectState", object.Archived, true, false},
+	{403, "DownloadForbidden", object.Denied, true, false},
+	{403, "SignatureDoesNotMatch", object.Refused, true, false},
+	{403, "InvalidAccessKeyId", object.Refused, true, false},
+	{403, "RequestTimeTooSkewed", object.Refused, true, false},
+	{403, "ExpiredToken", object.Refused, true, false},
+	{403, "PathStyleDomainForbidden", object.Refused, true, false},
+	{451, "UnavailableForLegalReasons", object.Refused, true, false},
+	{412, "PreconditionFailed", object.Changed, true, true},
+	{429, "TooManyRequests", object.Throttled, false, false},
+	{429, "", object.Throttled, false, false},
+	{503, "SlowDown", object.Throttled, false, false},
+	{503, "RequestLimitExceeded", object.Throttled, false, false},
+	{503, "ServiceUnavailable", object.Unavailable, false, false},
+	{500, "InternalError", object.Unavailable, false, false},
+	{502, "", object.Unavailable, false, false},
+	{408, "RequestTimeout", object.Unavailable, false, false},
+	{400, "InvalidArgument", object.Unknown, true, false},
+	{405, "MethodNotAllowed", object.Unknown, true, false},
+}
+
+func TestClassOfEachErrorAnswer(t *testing.T) {
+	for _, tt := range answers {
+		t.Run(fmt.Sprintf("%d %s", tt.status, tt.code), func(t *testing.T) {
+			s := serve(t, always(coded(tt.status, tt.code)))
+			source := anonymous(t, s.URL)
+			_, _, err := read(source, "k", object.Range{Length: 5}, "")
+			if got := object.ClassOf(err); got != tt.want {
+				t.Errorf("class %q, want %q: %v", got, tt.want, err)
+			}
+			code := tt.code
+			if code == "" {
+				code = fmt.Sprintf("http %d", tt.status)
+			}
+			if got := object.CodeOf(err); got != code {
+				t.Errorf("code %q, want %q", got, code)
+			}
+			if err := source.Probe(t.Context()); (err == nil) != tt.alive {
+				t.Errorf("probe: %v, want alive %v", err, tt.alive)
+			}
+			if err := source.Reference(t.Context(), "k"); (err == nil) != tt.passes {
+				t.Errorf("reference: %v, want let through %v", err, tt.passes)
+			}
+		})
+	}
+}
+
+func TestReferenceAndProbeTakeAnObjectsAnswer(t *testing.T) {
+	s := serve(t, func(r *http.Request) string {
+		if r.Header.Get("Range") != "bytes=0-0" {
+			t.Errorf("asked for %q, want one byte", r.Header.Get("Range"))
+		}
+		return reply("206 Partial Content\nx-cos-request-id: R\nETag: \"e\"\nContent-Range: bytes 0-0/5\nContent-Length: 1", "h")
+	})
+	source := anonymous(t, s.URL)
+	if err := source.Reference(t.Context(), "k"); err != nil {
+		t.Errorf("reference: %v", err)
+	}
+	if err := source.Probe(t.Context()); err != nil {
+		t.Errorf("probe: %v", err)
+	}
+}
+
+func TestProbeOfAPageIsNotAlive(t *testing.T) {
+	s := serve(t, always(reply("200 OK\nContent-Type: text/html\nContent-Length: 5", "hello")))
+	if err := anonymous(t, s.URL).Probe(t.Context()); object.ClassOf(err) != object.Unavailable {
+		t.Errorf("probe: %v, want unavailable", err)
+	}
+}
+
+func TestNoAnswerIsUnavailable(t *testing.T) {
+	s := serve(t, always(""))
+	source := anonymous(t, s.URL)
+	for _, closed := range []bool{false, true} {
+		if closed {
+			s.Close()
+		}
+		if _, _, err := read(source, "k", object.Range{Length: 5}, ""); object.ClassOf(err) != object.Unavailable {
+			t.Errorf("closed %v: %v, want unavailable", closed, err)
+		}
+	}
+}
+
+func TestServerSaysHowLongToWait(t *testing.T) {
+	s := serve(t, always(reply("429 Too Many Requests\nx-cos-request-id: R\nRetry-After: 7\nContent-Length: 0", "")))
+	_, _, err := read(anonymous(t, s.URL), "k", object.Range{Length: 5}, "")
+	if e, ok := err.(*object.Error); !ok || e.RetryAfter != 7*time.Second {
+		t.Errorf("got %v, want to wait 7s", err)
+	}
+}
+
+func TestErrorAnswerIsReadInBounds(t *testing.T) {
+	sent := 0
+	url := newPlainServer(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Cos-Request-Id", "R")
+		w.WriteHeader(http.StatusForbidden)
+		for range 1000 {
+			n, err := w.Write(make([]byte, 64<<10))
+			if sent += n; err != nil {
+				return
+			}
+		}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if _, err := anonymous(t, url).Get(ctx, "k", object.Range{Length: 5}, ""); object.ClassOf(err) != object.Denied {
+		t.Errorf("got %v, want denied", err)
+	}
+	if sent >= 64<<20-1 {
+		t.Error("an error answer of 64 MB was read whole")
+	}
+}
+
+func TestErrorNamesTheKeyOnceAndQuoted(t *testing.T) {
+	s := serve(t, always(coded(403, "AccessDenied")))
+	_, _, err := read(anonymous(t, s.URL), "a\nb", object.Range{Length: 5}, "")
+	if text := err.Error(); strings.Contains(text, "\n") || strings.Count(text, `a\nb`) != 1 || !strings.Contains(text, "AccessDenied") {
+		t.Errorf("got %q", text)
+	}
+	s.Close()
+	_, _, err = read(anonymous(t, s.URL), "a\nb", object.Range{Length: 5}, "")
+	if text := err.Error(); strings.Contains(text, "%0A") || strings.Count(text, `a\nb`) != 1 {
+		t.Errorf("got %q", text)
+	}
+}
