@@ -36,7 +36,9 @@ func newDeadletterCommand() *cobra.Command {
 		Use:   "deadletter",
 		Short: "Look at dead letters, redrive them, drop them",
 		Args:  cobra.NoArgs,
-		RunE:  func(*cobra.Command, []string) error { return usageError{errors.New("deadletter needs one of: ls, show, redrive, drop")} },
+		RunE: func(*cobra.Command, []string) error {
+			return usageError{errors.New("deadletter needs one of: ls, show, redrive, drop")}
+		},
 	}
 	c.AddCommand(newDeadletterLs(), newDeadletterShow(), newDeadletterRedrive(), newDeadletterDrop())
 	return c

@@ -37,7 +37,7 @@ func (a *App) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		for _, q := range a.queues() {
-			if silent := time.Since(q.LastTick); silent > staleAfter {
+			if silent := time.Since(q.Tick); silent > staleAfter {
 				http.Error(w, fmt.Sprintf("the loop of queue %s has not ticked for %s", q.Name, silent.Round(time.Second)), http.StatusServiceUnavailable)
 				return
 			}

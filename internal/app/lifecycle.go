@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 )
 
@@ -73,11 +72,3 @@ func untilOpen(ctx context.Context, open func(context.Context) error, permanent 
 		}
 	}
 }
-
-// once closes a channel at most once.
-type once struct {
-	sync.Once
-	c chan struct{}
-}
-
-func (o *once) close() { o.Do(func() { close(o.c) }) }

@@ -21,6 +21,7 @@ import (
 	"github.com/objectferry/objectferry/internal/recent"
 	"github.com/objectferry/objectferry/internal/route"
 	"github.com/objectferry/objectferry/internal/telemetry"
+	"github.com/objectferry/objectferry/pkg/accesslog"
 	"github.com/objectferry/objectferry/pkg/s3event"
 )
 
@@ -55,7 +56,7 @@ const missingReceives = 3
 // Config is what a Parser needs besides what it talks to.
 type Config struct {
 	Places     []config.Log
-	OwnRole    string        // rows of this role are the ferry's own
+	OwnRole    string        // ARN; rows of this role are the ferry's own; "" knows none
 	Recent     time.Duration // a key asked for within it is not asked again
 	RecentKeys int           // bound of that memory
 	SyncQueue  string        // URL of the queue for routes without one of their own
@@ -74,6 +75,7 @@ type Deps struct {
 type Parser struct {
 	Deps
 	cfg    Config
+	own    accesslog.Role
 	recent *recent.Table[struct{}]
 }
 
@@ -90,10 +92,17 @@ func New(deps Deps, cfg Config) (*Parser, error) {
 			problems = append(problems, fmt.Errorf("sync queue %s has no sender", url))
 		}
 	}
+	var own accesslog.Role
+	if cfg.OwnRole != "" {
+		var err error
+		if own, err = accesslog.ParseRole(cfg.OwnRole); err != nil {
+			problems = append(problems, fmt.Errorf("own role: %w", err))
+		}
+	}
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
-	return &Parser{Deps: deps, cfg: cfg, recent: recent.New[struct{}](cfg.RecentKeys, cfg.Recent)}, nil
+	return &Parser{Deps: deps, cfg: cfg, own: own, recent: recent.New[struct{}](cfg.RecentKeys, cfg.Recent)}, nil
 }
 
 // Handle is the queue.Handler of the logs queue.

@@ -66,6 +66,7 @@ func (c *Consumer) settle(batch []ack, call func([]ack) []error) {
 		}
 		batch = left
 		if len(batch) > 0 && !pause(c.last, backoff(attempt, retryMin, retryMax)) {
+			c.left.Add(int64(len(batch)))
 			for _, a := range batch {
 				c.settled(a.lease, false)
 			}

@@ -45,6 +45,7 @@ type Consumer struct {
 
 	ticks       []atomic.Int64 // unix nanoseconds: gate, heartbeat, then the pollers
 	lastReceive atomic.Int64
+	left        atomic.Int64  // acknowledgements that the drain had to give up
 	wake        chan struct{} // a token: there may be room for a poll
 	progress    chan struct{} // a token: something ended; read by the drain
 
@@ -109,6 +110,12 @@ func (c *Consumer) Open(ctx context.Context) error {
 	return nil
 }
 
+// What of a queue is set up wrongly, as the code of an error of Open.
+const (
+	codeVisibility    = "VisibilityTimeout"
+	codeRedrivePolicy = "RedrivePolicy"
+)
+
 // attributes reads the queue's own.
 func (c *Consumer) attributes(ctx context.Context, names ...types.QueueAttributeName) (map[string]string, error) {
 	const op = "GetQueueAttributes"
@@ -129,7 +136,7 @@ func (c *Consumer) setVisibility(attributes map[string]string) error {
 	s := attributes[string(types.QueueAttributeNameVisibilityTimeout)]
 	v, err := strconv.Atoi(s)
 	if err != nil || v < 1 {
-		return &object.Error{Side: object.Queue, Op: "GetQueueAttributes", Class: object.Refused, Code: "VisibilityTimeout",
+		return &object.Error{Side: object.Queue, Op: "GetQueueAttributes", Class: object.Refused, Code: codeVisibility,
 			Err: fmt.Errorf("visibility timeout %q, need at least 1 second", s), Hint: "set the queue's visibility timeout, 60 s is good"}
 	}
 	c.beat.visibility.Store(int64(time.Duration(v) * time.Second))
@@ -140,7 +147,7 @@ func (c *Consumer) setVisibility(attributes map[string]string) error {
 // or as text.
 func (c *Consumer) deadLetterURL(ctx context.Context, policy string) (url string, limit int, err error) {
 	refused := func(cause string) error {
-		return &object.Error{Side: object.Queue, Op: "GetQueueAttributes", Class: object.Refused, Code: "RedrivePolicy", Err: errors.New(cause),
+		return &object.Error{Side: object.Queue, Op: "GetQueueAttributes", Class: object.Refused, Code: codeRedrivePolicy, Err: errors.New(cause),
 			Hint: "give the queue a redrive policy with a dead-letter queue; maxReceiveCount 30 is good"}
 	}
 	if policy == "" {

@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"runtime/debug"
 	"time"
 
@@ -97,9 +98,13 @@ func (c *Consumer) work(l *lease) {
 func (c *Consumer) call(ctx context.Context, l *lease) (out Outcome) {
 	defer func() {
 		if r := recover(); r != nil {
-			// The panic's value may quote the body; its type and the stack do not.
+			// A panic's value may quote the body, unless it is the runtime's own.
+			what := fmt.Sprintf("%T", r)
+			if err, ok := r.(runtime.Error); ok {
+				what = err.Error()
+			}
 			c.tel.Log.Error().Ctx(ctx).Str("queue", c.cfg.Name).Str("id", l.delivery.ID).
-				Str("panic", fmt.Sprintf("%T", r)).Bytes("stack", debug.Stack()).Msg("handler panicked")
+				Str("panic", what).Bytes("stack", debug.Stack()).Msg("handler panicked")
 			out = Outcome{Verb: Retry, Detail: string(object.DetailInterrupted)}
 		}
 	}()

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	awsconfig "github.com/aws/aws-sdk-go-v2/config"
+	"github.com/spf13/cobra"
+
+	"github.com/objectferry/objectferry/internal/app"
+	"github.com/objectferry/objectferry/internal/config"
+	"github.com/objectferry/objectferry/internal/queue"
+	"github.com/objectferry/objectferry/internal/s3store"
+	"github.com/objectferry/objectferry/internal/telemetry"
+	"github.com/objectferry/objectferry/pkg/s3event"
+)
+
+func newSweepCommand() *cobra.Command {
+	var configFile, since string
+	var maxAge time.Duration
+	var dryRun bool
+	c := &cobra.Command{
+		Use:   "sweep",
+		Short: "Announce log objects that are still there: events lost, or not yet switched on",
+		Long: `List the log objects and announce each on the logs queue, as S3 would have done:
+they then take the same path as all others. Reading one a second time is harmless.`,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			from, err := sweepFrom(since, maxAge, time.Now())
+			if err != nil {
+				return usageError{err}
+			}
+			cfg, err := config.Load(configFile, config.Overrides{})
+			if err != nil {
+				return err
+			}
+			return sweep(c.Context(), cfg, from, dryRun, c.OutOrStdout())
+		},
+	}
+	c.Flags().StringVar(&configFile, "config", "objectferry.yaml", "configuration `file`")
+	c.Flags().StringVar(&since, "since", "", "only logs delivered at this `time` or later (RFC 3339)")
+	c.Flags().DurationVar(&maxAge, "max-age", 0, "only logs delivered within this time, such as 72h")
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "count them and announce nothing")
+	return c
+}
+
+// sweepFrom is the earliest delivery that is meant: the later of the two bounds.
+func sweepFrom(since string, maxAge time.Duration, now time.Time) (time.Time, error) {
+	var from time.Time
+	if since != "" {
+		var err error
+		if from, err = time.Parse(time.RFC3339, since); err != nil {
+			return from, fmt.Errorf("--since %q: must be a time such as 2026-09-04T00:00:00Z", since)
+		}
+	}
+	switch {
+	case maxAge < 0:
+		return from, fmt.Errorf("--max-age %s: must not be negative", maxAge)
+	case maxAge > 0 && now.Add(-maxAge).After(from):
+		from = now.Add(-maxAge)
+	}
+	return from, nil
+}
+
+func sweep(ctx context.Context, cfg *config.Config, from time.Time, dryRun bool, out io.Writer) error {
+	awsCfg, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithRegion(cfg.Region))
+	if err != nil {
+		return fmt.Errorf("load AWS configuration: %w", err)
+	}
+	logs := s3store.NewLogs(s3store.Connect(awsCfg, s3store.ClientConfig{Region: cfg.Region, PathStyle: cfg.S3.PathStyle}), nil)
+	client, err := app.SQS(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	sender := queue.NewSender(client, nil, queue.SenderConfig{Name: "logs", URL: cfg.Queues.Logs}, telemetry.Nop())
+	defer sender.Close(context.WithoutCancel(ctx))
+
+	announced, failed := 0, 0
+	var errs []error
+	for _, place := range cfg.Logs {
+		var pending []queue.Entry
+		flush := func() {
+			for _, err := range sender.Send(ctx, pending) {
+				if err != nil {
+					failed++
+					errs = append(errs[:min(len(errs), 9)], err) // ten tell enough
+					continue
+				}
+				announced++
+			}
+			pending = pending[:0]
+		}
+		for object, err := range logs.List(ctx, place.Bucket, place.Prefix, "") {
+			if err != nil {
+				errs = append(errs, fmt.Errorf("list logs: %w", err))
+				break
+			}
+			if object.LastModified.Before(from) {
+				continue
+			}
+			if dryRun {
+				announced++
+				continue
+			}
+			body := s3event.Format(s3event.Record{Bucket: place.Bucket, Key: object.Key, Size: object.Size, EventTime: object.LastModified})
+			if pending = append(pending, queue.Entry{Body: body}); len(pending) == 100 {
+				flush()
+			}
+		}
+		flush()
+	}
+	verb := "announced"
+	if dryRun {
+		verb = "would be announced"
+	}
+	fmt.Fprintf(out, "%d log objects %s, %d failed\n", announced, verb, failed)
+	if err := errors.Join(errs...); err != nil {
+		if announced > 0 {
+			return partlyError{err}
+		}
+		return err
+	}
+	return nil
+}
