@@ -168,7 +168,7 @@ func (g *Guard) release(s slot, class object.Class) {
 			g.limiter.wentWell(s, now)
 		}
 	}
-	g.limiter.busy--
+	g.limiter.done(s)
 	g.limiter.grant(now, g.due)
 	g.publish()
 }

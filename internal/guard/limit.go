@@ -29,9 +29,11 @@ type limiter struct {
 	slow  bool // slow start
 	paced bool // throttled, and not yet back at max
 	good  int  // good answers in this window of the slow start
-	epoch int  // counts changes of the limit that make earlier calls' answers stale
+	epoch int  // counts the changes of the limit that make earlier calls' answers stale
+	begin int  // the epoch in which the slow start began
 
-	busy    int
+	busy    int // calls running
+	old     int // of them, begun before the gate last closed; they may hang, and do not hold up the slow start
 	waiting []*waiter
 	round   time.Duration // smoothed time of a good call
 	next    time.Time     // when the next paced call may start
@@ -41,6 +43,9 @@ type limiter struct {
 	raised  time.Time
 	passed  time.Time // last answer that was not throttled, or the beginning of the slow start
 }
+
+// calm is how many good answers in a row say that a paced limit is nearly right.
+const calm = 64
 
 // waiter waits for a slot. ready is closed when it has one, or when the gate
 // closes; then granted is false.
@@ -82,7 +87,7 @@ func (l *limiter) leave(w *waiter) bool {
 // grant gives free slots to those who wait. fire is called, without the mutex,
 // when a paced start is due.
 func (l *limiter) grant(now time.Time, fire func()) {
-	for len(l.waiting) > 0 && l.busy < l.slots() {
+	for len(l.waiting) > 0 && l.busy-l.old < l.slots() && l.busy < l.max {
 		if l.paced {
 			if early := l.next.Sub(now); early > 0 {
 				if l.timer == nil {
@@ -117,6 +122,15 @@ func (l *limiter) restart() {
 	l.waiting = nil
 	l.limit, l.slow, l.paced, l.good = 1, true, false, 0
 	l.epoch++
+	l.begin, l.old = l.epoch, l.busy
+}
+
+// done gives a slot back.
+func (l *limiter) done(s slot) {
+	l.busy--
+	if s.epoch < l.begin {
+		l.old--
+	}
 }
 
 // wentWell counts a good answer.
@@ -138,8 +152,9 @@ func (l *limiter) wentWell(s slot, now time.Time) {
 			l.limit *= 2
 		}
 	case l.paced:
-		creep := float64(now.Sub(l.raised)) / float64(20*l.probeMin)
-		l.limit *= 1 + min(creep, 1./128)
+		l.good++
+		creep := float64(now.Sub(l.raised)) / float64(10*l.probeMin)
+		l.limit *= 1 + min(creep, 1./192)
 		l.raised = now
 	}
 	if l.limit >= float64(l.max) {
@@ -157,13 +172,17 @@ func (l *limiter) throttled(s slot, now time.Time) (hopeless bool) {
 		l.round = now.Sub(s.start)
 	}
 	if !l.paced { // the limit may be far above what is really used
-		l.limit = min(l.limit, float64(l.busy))
+		l.limit = min(l.limit, float64(l.busy-l.old))
 		l.next = now
 	}
-	l.slow, l.paced = false, true
+	keep := 1. / 2
+	if l.paced && l.good >= calm {
+		keep = 2. / 3
+	}
 	floor := min(1, float64(l.round)/float64(l.probeMin))
-	l.limit = max(l.limit/2, floor)
-	l.epoch++
+	l.limit = max(l.limit*keep, floor)
+	l.slow, l.paced = false, true
+	l.good, l.epoch = 0, l.epoch+1
 	l.lowered, l.raised = now, now
 	return l.limit <= 1 && now.Sub(l.passed) >= l.probeMin
 }
