@@ -34,8 +34,11 @@ type Config struct {
 	// SQS and signature ages always use the real clock.
 	Now func() time.Time
 	// LogInterval is how often access logs are delivered while serving; default
-	// 1 s. FlushLogs delivers at once.
+	// 1 s, below 0 only FlushLogs delivers.
 	LogInterval time.Duration
+
+	// MaxInFlight is how many messages of a queue may be in flight; default 120,000.
+	MaxInFlight int
 }
 
 func (c Config) withDefaults() Config {
@@ -54,6 +57,9 @@ func (c Config) withDefaults() Config {
 	if c.LogInterval == 0 {
 		c.LogInterval = time.Second
 	}
+	if c.MaxInFlight == 0 {
+		c.MaxInFlight = 120_000
+	}
 	return c
 }
 
@@ -66,7 +72,10 @@ type Cloud struct {
 	store    *store
 	logs     logBook
 	queues   *queues
-	serial   atomic.Uint64 // makes ids unique and event sequencers ascending
+	serial   atomic.Uint64 // makes event sequencers ascend
+
+	operations []operation
+	actions    map[string]func(*sqsRequest) (any, *apiError)
 }
 
 // New returns an empty cloud. It opens no socket and starts nothing.
@@ -77,6 +86,9 @@ func New(cfg Config) *Cloud {
 		faults: newFaults(),
 		store:  newStore(),
 		queues: newQueues(cfg),
+
+		operations: s3Operations(),
+		actions:    sqsActions(),
 	}
 }
 
@@ -91,6 +103,9 @@ func (c *Cloud) SQS() http.Handler { return http.HandlerFunc(c.serveSQS) }
 
 // Run delivers access logs every Config.LogInterval until ctx ends.
 func (c *Cloud) Run(ctx context.Context) {
+	if c.cfg.LogInterval < 0 {
+		return
+	}
 	tick := time.NewTicker(c.cfg.LogInterval)
 	defer tick.Stop()
 	for {

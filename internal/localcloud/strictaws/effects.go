@@ -93,7 +93,7 @@ func (StaleReceipt) effect()     {}
 // before lets the faults of the first group strike. It reports whether the call
 // goes on; fail writes an error in the service's form.
 func (f *Faults) before(c Call, w http.ResponseWriter, r *http.Request, fail func(Fail)) bool {
-	if d, a, ok := strike[Delay](f, c, nil); ok {
+	if d, a, ok := strike[Delay](f, c, nil); ok && d.For > 0 {
 		wait(r, a, d.For)
 	}
 	if _, a, ok := strike[Hang](f, c, nil); ok {

@@ -29,7 +29,9 @@ type Fault struct {
 	Action  string // may hold * and ?
 	Target  string // may hold * and ?
 	Key     string // may hold * and ?
-	Match   func(Call) bool
+	// Match decides last. It may take notes of the calls it sees; it must not call
+	// the Faults.
+	Match func(Call) bool
 
 	After int // let this many matching calls pass first
 	Times int // strike this often, then be spent; 0 strikes until removed

@@ -109,7 +109,7 @@ func (q *s3Request) complete(in completeRequest, want checksum) (*version, *apiE
 	if err := q.writePreconditions(b.live(q.key)); err != nil {
 		return nil, err
 	}
-	v := &version{header: u.header, etag: multipartETag(parts), parts: len(parts), id: q.c.versionID(), modified: q.c.cfg.Now()}
+	v := &version{header: u.header, etag: multipartETag(parts), id: q.c.versionID(), modified: q.c.cfg.Now()}
 	for _, p := range parts {
 		v.body.size += p.size
 		v.body.gone = v.body.gone || p.gone

@@ -2,6 +2,7 @@ package strictaws
 
 import (
 	"encoding/xml"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -39,7 +40,7 @@ func (c *Cloud) serveS3(w http.ResponseWriter, r *http.Request) {
 	defer q.log()
 	var err *apiError
 	if q.target, err = parseTarget(r.RequestURI, r.Host); err == nil {
-		q.op, err = route(r.Method, q.target)
+		q.op, err = c.route(r.Method, q.target)
 	}
 	if err != nil {
 		q.fail(err)
@@ -133,6 +134,7 @@ func (q *s3Request) may(action string) bool {
 
 // fail answers err in S3's form.
 func (q *s3Request) fail(err *apiError) {
+	q.drain()
 	q.errCode = err.Code
 	h := q.w.Header()
 	for k, v := range err.Header {
@@ -161,6 +163,12 @@ func (q *s3Request) fail(err *apiError) {
 	if q.r.Method != http.MethodHead {
 		_, _ = q.w.Write([]byte(b.String()))
 	}
+}
+
+// drain takes in what is left of a refused body, or the client's write would
+// meet a closed connection before it could read the refusal.
+func (q *s3Request) drain() {
+	_, _ = io.CopyN(io.Discard, q.r.Body, 64<<20)
 }
 
 func element(b *strings.Builder, name, text string) {

@@ -12,6 +12,8 @@ import (
 
 // logBook holds the rows that are not delivered yet.
 type logBook struct {
+	delivering sync.Mutex // so that FlushLogs returns only when all is delivered
+
 	mu   sync.Mutex
 	rows map[string]*bytes.Buffer // by source bucket
 }
@@ -117,6 +119,8 @@ func sizeOrDash(n int64) string {
 // FlushLogs delivers all rows so far, one log object for each bucket that has
 // some, and returns how many objects that were.
 func (c *Cloud) FlushLogs() int {
+	c.logs.delivering.Lock()
+	defer c.logs.delivering.Unlock()
 	c.logs.mu.Lock()
 	rows := c.logs.rows
 	c.logs.rows = nil

@@ -21,7 +21,7 @@ type operation struct {
 	do         func(*s3Request) *apiError
 }
 
-func operations() []operation {
+func s3Operations() []operation {
 	return []operation{
 		{serviceLevel, http.MethodGet, "", "ListBuckets", "REST.GET.SERVICE", "s3:ListAllMyBuckets", (*s3Request).listBuckets},
 
@@ -63,7 +63,7 @@ func foreign() []string {
 }
 
 // route finds the operation that a request asks for.
-func route(method string, t target) (*operation, *apiError) {
+func (c *Cloud) route(method string, t target) (*operation, *apiError) {
 	at := objectLevel
 	switch {
 	case t.bucket == "":
@@ -72,14 +72,15 @@ func route(method string, t target) (*operation, *apiError) {
 		at = bucketLevel
 	}
 	var plain *operation
-	for _, op := range operations() {
+	for i := range c.operations {
+		op := &c.operations[i]
 		if op.level != at || op.method != method {
 			continue
 		}
 		if op.sub == "" {
-			plain = &op
+			plain = op
 		} else if t.query.Has(op.sub) {
-			return &op, nil
+			return op, nil
 		}
 	}
 	for _, sub := range foreign() {

@@ -16,7 +16,8 @@ type Server struct {
 	cloud   *Cloud
 	servers []*http.Server
 	stop    context.CancelFunc
-	done    sync.WaitGroup
+	done    sync.WaitGroup // the listeners and the log delivery
+	conns   sync.WaitGroup
 }
 
 // Serve starts both endpoints on 127.0.0.1 with free ports, and the delivery of
@@ -34,7 +35,7 @@ func (c *Cloud) Serve() (*Server, error) {
 			return nil, fmt.Errorf("listen for the embedded cloud: %w", err)
 		}
 		*e.url = "http://" + l.Addr().String()
-		h := &http.Server{Handler: e.handler}
+		h := &http.Server{Handler: e.handler, ConnState: s.track}
 		s.servers = append(s.servers, h)
 		s.done.Go(func() { _ = h.Serve(l) })
 	}
@@ -51,4 +52,16 @@ func (s *Server) Close() {
 	}
 	s.cloud.faults.releaseAll()
 	s.done.Wait()
+	s.conns.Wait()
+}
+
+// track counts connections, and with them the requests that still run on them. A
+// new one is told by its listener's goroutine, so that none comes after done.
+func (s *Server) track(_ net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		s.conns.Add(1)
+	case http.StateClosed, http.StateHijacked:
+		s.conns.Done()
+	}
 }

@@ -2,7 +2,6 @@ package strictaws
 
 import (
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -26,7 +25,7 @@ func (q *sqsRequest) createQueue() (any, *apiError) {
 	if err := q.decode(&in); err != nil {
 		return nil, err
 	}
-	if !regexp.MustCompile(`^[A-Za-z0-9_-]{1,80}$`).MatchString(q.queue) {
+	if !entryID.MatchString(q.queue) {
 		return nil, badRequest("InvalidParameterValue", "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length")
 	}
 	if err := q.c.queues.create(q.queue, in.Attributes); err != nil {
@@ -57,6 +56,11 @@ func (q *sqsRequest) getQueueAttributes() (any, *apiError) {
 	var all map[string]string
 	if err := q.c.queues.with(q.queue, func(in *queue) { all = q.c.queues.attributes(in) }); err != nil {
 		return nil, err
+	}
+	for _, name := range in.AttributeNames {
+		if _, ok := all[name]; !ok && !slices.Contains(quietAttributes(), name) && name != "All" {
+			return nil, badRequest("InvalidAttributeName", "Unknown Attribute "+name+".")
+		}
 	}
 	if !slices.Contains(in.AttributeNames, "All") {
 		maps.DeleteFunc(all, func(name, _ string) bool { return !slices.Contains(in.AttributeNames, name) })

@@ -28,6 +28,11 @@ func defaultAttributes() queueAttributes {
 	return queueAttributes{visibility: 30 * time.Second, retention: 4 * 24 * time.Hour, maxSize: maxMessage, other: map[string]string{}}
 }
 
+// quietAttributes are those that a queue has only once they were set.
+func quietAttributes() []string {
+	return []string{"RedrivePolicy", "RedriveAllowPolicy", "Policy", "KmsMasterKeyId", "KmsDataKeyReusePeriodSeconds", "SqsManagedSseEnabled"}
+}
+
 // with returns a with the given attributes set. exists says whether a queue does.
 func (a queueAttributes) with(in map[string]string, exists func(string) bool) (queueAttributes, *apiError) {
 	a.other = maps.Clone(a.other)
@@ -40,7 +45,6 @@ func (a queueAttributes) with(in map[string]string, exists func(string) bool) (q
 		"DelaySeconds":                  {&a.delay, 0, 900},
 		"ReceiveMessageWaitTimeSeconds": {&a.wait, 0, 20},
 	}
-	plain := []string{"Policy", "RedriveAllowPolicy", "KmsMasterKeyId", "KmsDataKeyReusePeriodSeconds", "SqsManagedSseEnabled"}
 	for name, value := range in {
 		s, timed := seconds[name]
 		n, err := strconv.Atoi(value)
@@ -60,7 +64,7 @@ func (a queueAttributes) with(in map[string]string, exists func(string) bool) (q
 			if a.redrive, bad = parseRedrive(value, exists); bad != nil {
 				return a, bad
 			}
-		case slices.Contains(plain, name):
+		case slices.Contains(quietAttributes(), name):
 			a.other[name] = value
 		default:
 			return a, badRequest("InvalidAttributeName", "Unknown Attribute "+name+".")

@@ -112,7 +112,7 @@ func (q *sqsRequest) admit(sig signature) *apiError {
 }
 
 func (q *sqsRequest) do() (any, *apiError) {
-	do := sqsActions()[q.action]
+	do := q.c.actions[q.action]
 	if do == nil {
 		return nil, badRequest("UnsupportedOperation", "strictaws does not have "+q.action+".")
 	}

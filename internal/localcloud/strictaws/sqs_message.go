@@ -17,6 +17,12 @@ const (
 	maxAttributes = 10
 )
 
+var (
+	attributeName = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$`)
+	attributeType = regexp.MustCompile(`^(String|Number|Binary)(\..+)?$`)
+	entryID       = regexp.MustCompile(`^[A-Za-z0-9_-]{1,80}$`) // a queue's name, too
+)
+
 // messageAttribute is one as the JSON protocol carries it.
 type messageAttribute struct {
 	DataType    string
@@ -67,12 +73,10 @@ func checkAttribute(name string, a messageAttribute) *apiError {
 		return badRequest("InvalidParameterValue", "The message attribute '"+name+"' "+why)
 	}
 	lower := strings.ToLower(name)
-	validName := regexp.MustCompile(`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$`)
-	validType := regexp.MustCompile(`^(String|Number|Binary)(\.[^\x00]+)?$`)
 	switch {
-	case len(name) > 256 || !validName.MatchString(name) || strings.HasPrefix(lower, "aws.") || strings.HasPrefix(lower, "amazon."):
+	case len(name) > 256 || !attributeName.MatchString(name) || strings.HasPrefix(lower, "aws.") || strings.HasPrefix(lower, "amazon."):
 		return invalid("has an invalid name.")
-	case len(a.DataType) > 256 || !validType.MatchString(a.DataType):
+	case len(a.DataType) > 256 || !attributeType.MatchString(a.DataType):
 		return invalid("has an invalid message attribute type, the set of supported type prefixes is Binary, Number, and String.")
 	case a.binary() && len(a.BinaryValue) == 0, !a.binary() && (a.StringValue == nil || *a.StringValue == ""):
 		return invalid("must contain a non-empty message attribute value.")

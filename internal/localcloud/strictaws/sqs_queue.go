@@ -176,7 +176,9 @@ func (q *queue) hide(m *message, due time.Time) {
 	} else {
 		heap.Fix(&q.timed, m.index)
 	}
-	q.wake() // a poll that sleeps until the earliest deadline must look again
+	if m.index == 0 {
+		q.wake() // polls sleep until the earliest deadline, which is another now
+	}
 }
 
 // delete takes m out for good.

@@ -72,18 +72,19 @@ func inRange(name string, v *int, fallback, low, high int) (int, *apiError) {
 // away while it waits takes nothing along.
 func (q *sqsRequest) poll(n int, visibility, wait time.Duration) ([]delivered, *apiError) {
 	deadline := time.Now().Add(wait)
+	p := poll{queue: q.queue, n: n, visibility: visibility, short: wait == 0, bend: q.bend}
 	for {
-		got, changed, due, err := q.c.queues.receive(q.queue, n, visibility, q.bend)
+		found, err := q.c.queues.receive(p)
 		left := time.Until(deadline)
-		if err != nil || len(got) > 0 || left <= 0 {
-			return got, err
+		if err != nil || len(found.messages) > 0 || left <= 0 {
+			return found.messages, err
 		}
-		if !due.IsZero() {
-			left = min(left, max(time.Until(due), 0))
+		if !found.due.IsZero() {
+			left = min(left, time.Until(found.due))
 		}
 		t := time.NewTimer(left)
 		select {
-		case <-changed:
+		case <-found.changed:
 		case <-t.C:
 		case <-q.r.Context().Done():
 			t.Stop()
@@ -94,7 +95,7 @@ func (q *sqsRequest) poll(n int, visibility, wait time.Duration) ([]delivered, *
 }
 
 // bend asks the faults how a message is to be delivered.
-func (q *sqsRequest) bend(*message) (d delivery) {
+func (q *sqsRequest) bend() (d delivery) {
 	_, _, d.duplicate = strike[Duplicate](q.c.faults, q.call, nil)
 	_, _, d.stale = strike[StaleReceipt](q.c.faults, q.call, nil)
 	return d

@@ -1,7 +1,6 @@
 package strictaws
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"time"
@@ -68,7 +67,6 @@ func (q *sqsRequest) sendMessageBatch() (any, *apiError) {
 
 // checkBatch refuses a batch as a whole.
 func checkBatch(ids []string) *apiError {
-	valid := regexp.MustCompile(`^[A-Za-z0-9_-]{1,80}$`)
 	switch {
 	case len(ids) == 0:
 		return badRequest("EmptyBatchRequest", "There should be at least one entry in the request.")
@@ -76,7 +74,7 @@ func checkBatch(ids []string) *apiError {
 		return badRequest("TooManyEntriesInBatchRequest", "Maximum number of entries per request are 10. You have sent "+strconv.Itoa(len(ids))+".")
 	}
 	for i, id := range ids {
-		if !valid.MatchString(id) {
+		if !entryID.MatchString(id) {
 			return badRequest("InvalidBatchEntryId", "A batch entry id can only contain alphanumeric characters, hyphens and underscores. It can be at most 80 letters long.")
 		}
 		if slices.Contains(ids[:i], id) {

@@ -5,18 +5,17 @@ import (
 	"time"
 )
 
-const maxInFlight = 120_000 // messages of one queue
-
 // queues is SQS's state. One lock is enough: nothing that holds it waits.
 type queues struct {
 	region, account string
+	maxInFlight     int
 
 	mu     sync.Mutex
 	byName map[string]*queue
 }
 
 func newQueues(cfg Config) *queues {
-	return &queues{region: cfg.Region, account: cfg.Account, byName: map[string]*queue{}}
+	return &queues{region: cfg.Region, account: cfg.Account, maxInFlight: cfg.MaxInFlight, byName: map[string]*queue{}}
 }
 
 func (s *queues) arn(name string) string {
@@ -87,42 +86,61 @@ func (s *queues) sendPlain(name, body string) {
 	_ = s.send(name, &message{id: uuid(), body: body}, nil)
 }
 
-// receive takes up to n messages. visibility below 0 is the queue's own. What was
-// received too often already moves to the dead-letter queue instead. When there is
-// nothing it returns a channel that closes, and a time, when to look again.
-func (s *queues) receive(name string, n int, visibility time.Duration, how func(*message) delivery) (got []delivered, again <-chan struct{}, at time.Time, err *apiError) {
+// poll is one look for messages.
+type poll struct {
+	queue      string
+	n          int
+	visibility time.Duration // below 0: the queue's own
+	short      bool          // nobody waits if there is nothing
+	bend       func() delivery
+}
+
+// polled is what a poll found; if nothing, look again when changed closes or due
+// has come.
+type polled struct {
+	messages []delivered
+	changed  <-chan struct{}
+	due      time.Time // zero: never
+}
+
+// receive takes up to p.n messages. What was received too often already moves to
+// the dead-letter queue instead. With too many in flight a short poll is refused
+// and a long one finds nothing.
+func (s *queues) receive(p poll) (out polled, err *apiError) {
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	q, err := s.get(name, now)
+	q, err := s.get(p.queue, now)
 	if err != nil {
-		return nil, nil, at, err
+		return out, err
 	}
-	if visibility < 0 {
-		visibility = q.attrs.visibility
+	if p.visibility < 0 {
+		p.visibility = q.attrs.visibility
 	}
-	for len(got) < n && q.inFlight < maxInFlight {
+	if q.inFlight >= s.maxInFlight && p.short {
+		return out, badRequest("OverLimit", "The maximum number of in flight messages was reached.")
+	}
+	for len(out.messages) < p.n && q.inFlight < s.maxInFlight {
 		m := q.next(now)
 		if m == nil {
 			break
 		}
-		if s.redrive(q, m, now) {
-			continue
+		if !s.deadLetter(q, m, now) {
+			out.messages = append(out.messages, q.deliver(m, now, p.visibility, p.bend()))
 		}
-		got = append(got, q.deliver(m, now, visibility, how(m)))
 	}
-	if len(got) == 0 {
-		again = q.wait()
+	if len(out.messages) == 0 {
+		out.changed = q.wait()
 		if len(q.timed) > 0 {
-			at = q.timed[0].due
+			out.due = q.timed[0].due
 		}
 	}
-	return got, again, at, nil
+	return out, nil
 }
 
-// redrive moves a message that was received too often, attributes untouched and
-// its count kept. It reports whether it did.
-func (s *queues) redrive(q *queue, m *message, now time.Time) bool {
+// deadLetter moves a message that was received too often, attributes untouched
+// and its count kept. It reports whether it did.
+func (s *queues) deadLetter(q *queue, m *message, now time.Time) bool {
 	r := q.attrs.redrive
 	dlq := s.byName[r.target]
 	if r.target == "" || m.receives < r.max || dlq == nil {

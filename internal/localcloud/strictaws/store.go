@@ -39,7 +39,6 @@ type version struct {
 	modified time.Time
 	sum      checksum
 	body     blob
-	parts    int // of a multipart upload, else 0
 }
 
 // Bucket is how a bucket is set up.
