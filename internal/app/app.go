@@ -91,7 +91,7 @@ func (a *App) Start(ctx context.Context) error {
 		a.stack.loop("guard "+g.Status().Name, g.Run)
 	}
 	for _, s := range a.senders {
-		a.stack.push("sender", s.Close)
+		a.stack.push("sender", func(ctx context.Context) error { s.Close(ctx); return nil })
 	}
 	a.startConsumers()
 	return nil
