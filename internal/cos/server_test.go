@@ -48,8 +48,9 @@ func (s *server) asked() []*http.Request {
 }
 
 // reply writes an answer; head is a status line's rest and headers, a line each.
+// It announces that the connection ends, as the server ends it.
 func reply(head, body string) string {
-	return "HTTP/1.1 " + strings.ReplaceAll(head, "\n", "\r\n") + "\r\n\r\n" + body
+	return "HTTP/1.1 " + strings.ReplaceAll(head, "\n", "\r\n") + "\r\nConnection: close\r\n\r\n" + body
 }
 
 // always answers everything alike.

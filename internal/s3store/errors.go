@@ -31,6 +31,7 @@ const (
 const (
 	hintPolicy = "check the role's policy and the bucket's (README, permissions)"
 	hintKMS    = "check the KMS key's state and the role's grant on it (kms:GenerateDataKey, kms:Decrypt)"
+	hintNotS3  = "something between here and S3 answers in its place; check proxies and DNS"
 	hintBucket = "check the bucket's name, region and expected_owner"
 )
 
@@ -76,22 +77,21 @@ var codes = map[string]meaning{
 	"InvalidPart":                        {object.Corrupt, ""},
 	"EntityTooLarge":                     {object.Unfit, ""},
 	"KeyTooLongError":                    {object.Unfit, ""},
+	"InvalidURI":                         {object.Unfit, ""}, // a key that is not UTF-8
 	"MetadataTooLarge":                   {object.Unfit, ""},
 	"IncompleteBody":                     {object.Unavailable, ""}, // cut on the way in, so not committed
 	"RequestTimeout":                     {object.Unavailable, ""}, // likewise
 }
-
-// uncommitted are the codes that say that a write did not happen although their
-// class alone would leave it open.
-var uncommitted = map[string]bool{"IncompleteBody": true, "RequestTimeout": true}
 
 // statusMeaning is what a status means when its code is not in the table above.
 func statusMeaning(status int) meaning {
 	switch {
 	case status < 300: // the answer was good but unreadable
 		return meaning{object.Unavailable, ""}
-	case status < 400:
+	case status == http.StatusMovedPermanently: // to another region
 		return meaning{object.Refused, hintBucket}
+	case status < 400:
+		return meaning{object.Unavailable, hintNotS3}
 	case status == http.StatusForbidden:
 		return meaning{object.Denied, hintPolicy}
 	case status == http.StatusConflict:
@@ -115,34 +115,45 @@ func classify(ctx context.Context, side object.Side, op, key string, does effect
 		return e
 	}
 	status := answer.HTTPStatusCode()
-	e.Code = "http " + strconv.Itoa(status)
+	e.Code, e.Err = "http "+strconv.Itoa(status), cause(err)
 	e.RetryAfter = object.RetryAfter(answer.Response.Header.Get("Retry-After"), time.Now())
-	m, known := meaning{}, false
+	// Without a code in the body the SDK makes one up from the status, so that a
+	// proxy's page would pass for S3's word.
+	authentic, m, known := answer.ServiceRequestID() != "", meaning{}, false
 	var api smithy.APIError
 	if errors.As(err, &api) {
-		e.Code = api.ErrorCode()
-		m, known = codes[e.Code]
-		e.Err = fmt.Errorf("request %s", answer.ServiceRequestID())
-		if strings.HasPrefix(e.Code, "KMS.") && !known {
-			m, known = meaning{object.Refused, hintKMS}, true
-		}
-		if m.class == object.Denied && strings.Contains(strings.ToLower(api.ErrorMessage()), "kms") {
-			m.hint = hintKMS
-		}
-	} else {
-		e.Err = cause(err)
+		authentic = authentic || api.ErrorMessage() != http.StatusText(status)
+		e.Code, e.Err = api.ErrorCode(), fmt.Errorf("request %s", answer.ServiceRequestID())
+		m, known = lookUp(api)
 	}
-	if !known {
+	switch {
+	case !authentic && status != http.StatusTooManyRequests:
+		m = meaning{object.Unavailable, hintNotS3}
+	case !known:
 		m = statusMeaning(status)
 	}
 	e.Class, e.Hint = m.class, m.hint
+	open := !authentic || status < 300 || status >= 500 || e.Code == "NoSuchUpload"
 	switch {
 	case does == reads && m.class == object.Exists: // If-Match
 		e.Class = object.Changed
-	case does == commits && m.class == object.Unavailable && !uncommitted[e.Code]:
+	case does == commits && m.class == object.Unavailable && open:
 		e.Class = object.Ambiguous
 	}
 	return e
+}
+
+// lookUp finds what a code means, and whether the table knows.
+func lookUp(api smithy.APIError) (meaning, bool) {
+	code := api.ErrorCode()
+	m, known := codes[code]
+	if !known && strings.HasPrefix(code, "KMS.") {
+		return meaning{object.Refused, hintKMS}, true
+	}
+	if m.class == object.Denied && strings.Contains(strings.ToLower(api.ErrorMessage()), "kms") {
+		m.hint = hintKMS
+	}
+	return m, known
 }
 
 // unanswered is the class of a request that no answer came to.

@@ -21,8 +21,8 @@ var firstByte = object.Range{Length: 1}.Header()
 
 // Head says what stands under key; see copier.Destination.
 func (s *Store) Head(ctx context.Context, key string) (object.Found, error) {
-	if len(key) > maxKey {
-		return object.Found{}, s.unfit("HeadObject", key, errLongKey)
+	if err := holdable(key); err != nil {
+		return object.Found{}, s.unfit("HeadObject", key, err)
 	}
 	out, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &s.cfg.Bucket, Key: &key, ExpectedBucketOwner: s.owner})
 	if err == nil {
@@ -36,7 +36,7 @@ func (s *Store) Head(ctx context.Context, key string) (object.Found, error) {
 	switch status, header := answered(err); {
 	case status == http.StatusNotFound:
 		return object.Found{Deleted: header.Get("X-Amz-Delete-Marker") == "true"}, nil
-	case status >= 400 && status < 500:
+	case status >= 400 && status < 500, status == http.StatusServiceUnavailable:
 		return s.look(ctx, key) // a HEAD's refusal has no body, hence no code
 	}
 	return object.Found{}, classify(ctx, object.Destination, "HeadObject", key, reads, err)
@@ -48,7 +48,11 @@ func (s *Store) look(ctx context.Context, key string) (object.Found, error) {
 	out, err := s.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &s.cfg.Bucket, Key: &key, Range: &firstByte, ExpectedBucketOwner: s.owner})
 	if err == nil {
 		out.Body.Close()
-		return s.found("GetObject", key, gotten(out))
+		a := gotten(out)
+		if _, size, err := (object.Range{Length: 1}).Answered(aws.ToString(out.ContentRange), a.Size); err == nil {
+			a.Size = size
+		}
+		return s.found("GetObject", key, a)
 	}
 	e := classify(ctx, object.Destination, "GetObject", key, reads, err)
 	switch status, header := answered(err); {
@@ -60,13 +64,15 @@ func (s *Store) look(ctx context.Context, key string) (object.Found, error) {
 	return object.Found{}, e
 }
 
-// found is what an answer says stands there. Every object of S3 has an ETag; an
-// answer without one is some other server's page, and nothing is there because
-// of it.
+// errNoETag tells a page from an object: every object of S3 has an ETag.
+var errNoETag = errors.New("the answer has no ETag, so it is not S3's")
+
+// found is what an answer says stands there; some
+// server's page says nothing.
 func (s *Store) found(op, key string, a object.Attributes) (object.Found, error) {
 	if a.ETag == "" {
 		return object.Found{}, &object.Error{Side: object.Destination, Op: op, Key: key, Class: object.Unavailable,
-			Err: errors.New("the answer has no ETag, so it is not S3's"), Hint: "something between here and S3 answers in its place; check proxies and DNS"}
+			Err: errNoETag, Hint: hintNotS3}
 	}
 	a.Metadata = decoded(a.Metadata)
 	return object.Found{Attributes: a, Exists: true, CopyID: a.Metadata[metaCopy]}, nil

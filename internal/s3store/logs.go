@@ -46,6 +46,10 @@ func (l *LogStore) Read(ctx context.Context, bucket, key string, r object.Range,
 	if err != nil {
 		return nil, classify(ctx, object.Logs, op, key, reads, err)
 	}
+	if out.ETag == nil {
+		out.Body.Close()
+		return nil, &object.Error{Side: object.Logs, Op: op, Key: key, Class: object.Unavailable, Err: errNoETag, Hint: hintNotS3}
+	}
 	length := int64(-1)
 	if out.ContentLength != nil {
 		length = *out.ContentLength

@@ -22,8 +22,6 @@ import (
 // createOnly is If-None-Match's "no version of it".
 const createOnly = "*"
 
-var errLongKey = fmt.Errorf("the key is longer than S3's %d bytes", maxKey)
-
 // Put writes a whole object, create-only; see copier.Destination.
 func (s *Store) Put(ctx context.Context, key string, body []byte, a object.Attributes, p object.Provenance) error {
 	const op = "PutObject"
@@ -64,13 +62,21 @@ func (s *Store) proven(op, key string, etag *string, page bool, got *string, sum
 
 // fits returns the headers of an object, or why it cannot exist here.
 func (s *Store) fits(key string, size int64, a object.Attributes, p object.Provenance) (http.Header, error) {
-	if len(key) > maxKey {
-		return nil, errLongKey
+	if err := holdable(key); err != nil {
+		return nil, err
 	}
 	if size > maxPut {
 		return nil, fmt.Errorf("%d bytes exceed S3's %d of one PutObject", size, int64(maxPut))
 	}
 	return s.headers(a, p)
+}
+
+// holdable says why S3 cannot hold key, nil when it can.
+func holdable(key string) error {
+	if key == "" || len(key) > maxKey {
+		return fmt.Errorf("a key of %d bytes; S3 takes 1 to %d", len(key), maxKey)
+	}
+	return nil
 }
 
 func (s *Store) unfit(op, key string, err error) error {

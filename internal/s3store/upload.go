@@ -78,7 +78,7 @@ func (u *upload) Part(ctx context.Context, n int, body []byte) error {
 	e := &object.Error{Side: object.Destination, Op: op, Key: u.key, Code: "http 200"}
 	switch got := out.ChecksumCRC64NVME; {
 	case aws.ToString(out.ETag) == "":
-		e.Class, e.Err = object.Unavailable, errors.New("the answer has no ETag, so it is not S3's")
+		e.Class, e.Err = object.Unavailable, errNoETag
 		return e
 	case got != nil && *got != sum:
 		e.Class, e.Err = object.Corrupt, fmt.Errorf("S3 stored CRC64NVME %s of part %d, sent %s", *got, n, sum)
