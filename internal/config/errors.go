@@ -9,10 +9,10 @@ import (
 
 // Problem is one thing that is wrong with a configuration.
 type Problem struct {
-	Source string // the file, "environment NAME" or "flag NAME"; "" for a Config made in code
-	Line   int    // in the file, 0 when it has no line
-	Field  string // the field's path, such as routes[0].source.read
-	Text   string // what is wrong and what to do
+	Source string `json:"source"` // the file, "environment NAME" or "flag NAME"; "" for a Config made in code
+	Line   int    `json:"line"`   // in the file, 0 when it has no line
+	Field  string `json:"field"`  // the field's path, such as routes[0].source.read
+	Text   string `json:"text"`   // what is wrong and what to do
 }
 
 // What Problem.Source begins with for values that are not in the file.

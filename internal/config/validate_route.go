@@ -47,7 +47,7 @@ func (s *Source) check(e *Errors, field string) {
 		switch {
 		case u.Path != "" && u.Path != "/":
 			e.add(field+".cos", "must end with the host: a path would be dropped")
-		case !cos && !s.CustomDomain:
+		case !cos && !s.CustomDomain && !loopback(u.Hostname()): // an emulator needs no saying
 			e.add(field+".cos", "must be COS's own https://<bucket>-<appid>.cos.<region>.myqcloud.com; for another host say custom_domain: true")
 		case cos && s.CustomDomain:
 			e.add(field+".custom_domain", "is true, but the host of cos is COS's own; remove it")

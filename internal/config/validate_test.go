@@ -140,6 +140,7 @@ func TestAddresses(t *testing.T) {
 		"https://u:p@media-1250000000.cos.ap-shanghai.myqcloud.com":       "password",
 		"https://cos.ap-shanghai.myqcloud.com":                            "custom_domain: true",
 		"https://assets.example.com":                                      "custom_domain: true",
+		"http://127.0.0.1:9000":                                           "",
 		"https://x-1250000000.cos.ap-shanghai.myqcloud.com.example.com":   "custom_domain: true",
 		"media-1250000000.cos.ap-shanghai.myqcloud.com":                   "is not a URL",
 		"https://":    "is not a URL",
