@@ -107,7 +107,7 @@ func (h *heartbeat) next(now time.Time) (batch []*lease, wait time.Duration) {
 // beat extends one batch and puts back what is still ours.
 func (h *heartbeat) beat(ctx context.Context, batch []*lease) {
 	period, asked := h.period(), time.Now()
-	ctx, cancel := context.WithTimeout(ctx, min(callTimeout, max(period/4, 250*time.Millisecond)))
+	ctx, cancel := context.WithTimeout(ctx, min(callTimeout, max(period/8, 250*time.Millisecond)))
 	defer cancel()
 	errs := h.extend(ctx, batch, period)
 	h.mu.Lock()
@@ -124,7 +124,7 @@ func (h *heartbeat) beat(ctx context.Context, batch []*lease) {
 			h.lose(l, errs[i])
 			continue
 		default: // an error nobody foresaw must not kill the heartbeat; ask again
-			l.due = earlier(l.deadline, time.Now().Add(min(5*time.Second, period/10)))
+			l.due = earlier(l.deadline, time.Now().Add(period/20))
 		}
 		h.push(l)
 	}

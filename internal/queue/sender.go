@@ -261,13 +261,10 @@ func sendErrors(n int, out *sqs.SendMessageBatchOutput, err error) []error {
 }
 
 // Close sends what lingers, waits for the batches in flight until ctx ends, and
-// then gives them up. Nothing may be sent meanwhile.
-func (s *Sender) Close(ctx context.Context) error {
-	stop := context.AfterFunc(ctx, s.cancel)
+// then gives them up; each Send tells its caller what became of the entries.
+// Nothing may be sent meanwhile.
+func (s *Sender) Close(ctx context.Context) {
+	defer context.AfterFunc(ctx, s.cancel)()
 	s.parcels.wait()
 	s.cancel()
-	if !stop() {
-		return Classify(context.Cause(ctx), opSend)
-	}
-	return nil
 }
