@@ -32,7 +32,7 @@ func newRootCommand() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newRunCommand(), newParseCommand(), newRequestCommand(), newSweepCommand(), newDeadletterCommand())
+	root.AddCommand(newRunCommand(), newCheckCommand(), newParseCommand(), newRequestCommand(), newSweepCommand(), newDeadletterCommand())
 	return root
 }
 
