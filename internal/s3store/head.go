@@ -67,8 +67,7 @@ func (s *Store) look(ctx context.Context, key string) (object.Found, error) {
 // errNoETag tells a page from an object: every object of S3 has an ETag.
 var errNoETag = errors.New("the answer has no ETag, so it is not S3's")
 
-// found is what an answer says stands there; some
-// server's page says nothing.
+// found is what an answer says stands there.
 func (s *Store) found(op, key string, a object.Attributes) (object.Found, error) {
 	if a.ETag == "" {
 		return object.Found{}, &object.Error{Side: object.Destination, Op: op, Key: key, Class: object.Unavailable,
