@@ -71,6 +71,7 @@ type Role struct{ Parse, Copy bool }
 // order of the configuration, however long each takes.
 func Live(ctx context.Context, c *config.Config, routes *route.Table, role Role, d Deps) []Item {
 	l := &live{config: c, deps: d}
+	copied := false // whether any route is copied, not only observed
 	consumed := map[string]bool{}
 	consume := func(url string) {
 		if !consumed[url] {
@@ -89,6 +90,7 @@ func Live(ctx context.Context, c *config.Config, routes *route.Table, role Role,
 		if r.Observe() { // nothing is sent, read or written for it
 			continue
 		}
+		copied = true
 		url := r.QueueURL(c.Queues.Sync)
 		if role.Parse && !sent[url] {
 			sent[url] = true
@@ -99,6 +101,9 @@ func Live(ctx context.Context, c *config.Config, routes *route.Table, role Role,
 			l.add(func(ctx context.Context) []Item { return l.source(ctx, r) })
 			l.add(func(ctx context.Context) []Item { return l.destination(ctx, r) })
 		}
+	}
+	if role.Copy && !copied { // what others sent is settled all the same
+		consume(c.Queues.Sync)
 	}
 	return l.run(ctx)
 }
