@@ -109,6 +109,7 @@ func (c *chunked) checkChunk() error {
 
 func (c *chunked) readTrailer() error {
 	var canonical strings.Builder
+	unsigned := c.trailed && c.signer != nil
 	for {
 		line, err := c.line()
 		if err == io.ErrUnexpectedEOF && !c.trailed {
@@ -118,6 +119,9 @@ func (c *chunked) readTrailer() error {
 			return err
 		}
 		if line == "" {
+			if unsigned {
+				return signatureDoesNotMatch()
+			}
 			return nil
 		}
 		name, value, _ := strings.Cut(line, ":")
@@ -126,6 +130,7 @@ func (c *chunked) readTrailer() error {
 			if c.signer != nil && !c.signer.trailer(canonical.String(), value) {
 				return signatureDoesNotMatch()
 			}
+			unsigned = false
 			continue
 		}
 		canonical.WriteString(strings.ToLower(name) + ":" + value + "\n")

@@ -34,6 +34,7 @@ type rig struct {
 // queue "jobs".
 func newRig(t *testing.T, cfg strictaws.Config) *rig {
 	t.Helper()
+	cfg.LogInterval = -1
 	cfg.Credentials = map[string]strictaws.Credential{accessKey: {Secret: secretKey, ARN: roleARN}}
 	cloud := strictaws.New(cfg)
 	server, err := cloud.Serve()
