@@ -29,13 +29,16 @@ type Guard interface {
 	// than once, one after the other. bytes is how many the call may move; its
 	// deadline follows from it.
 	Do(ctx context.Context, op string, bytes int64, call func(context.Context) error) error
-	// Refused says whether the whole dependency refuses us, which it asks by
-	// running reference, or only the object that cause speaks of.
+	// Refused judges a call that ended Denied with cause. It returns nil when
+	// reference is let through after it, so that only this object is refused; an
+	// error that wraps guard.ErrClosed when the whole dependency refuses us, whose
+	// gate then asks reference until it passes; and another when it is not known.
 	Refused(ctx context.Context, cause error, reference func(context.Context) error) (whole bool, err error)
 }
 
 // Lane is what the requests of one route travel on.
 type Lane struct {
+	Route            *route.Route
 	Source           Source
 	SourceGuard      Guard
 	Destination      Destination
@@ -44,9 +47,9 @@ type Lane struct {
 
 // Deps are what a Copier works with.
 type Deps struct {
-	Routes    *route.Table
-	Lanes     map[string]Lane // by the route's bucket; one for each route of mode copy
-	Telemetry *telemetry.Telemetry
+	Routes *route.Table
+	Lanes  []Lane // one for each route of mode copy
+	Tel    *telemetry.Telemetry
 }
 
 // Config bounds a Copier. Sizes are bytes.
@@ -54,18 +57,19 @@ type Config struct {
 	Memory   int64 // object bytes held at once, by all copies together
 	PartSize int64 // of one read; an object up to this size is written by one PUT
 	MaxSize  int64 // a larger object ends "unfit"
-
-	Remember     time.Duration // how long an end settles requests that are older than it
-	RememberKeys int           // how many ends are remembered
 }
 
 // DefaultConfig is what a configuration that says nothing means.
 func DefaultConfig() Config {
-	return Config{
-		Memory: 1 << 30, PartSize: 16 << 20, MaxSize: 20 << 30,
-		Remember: 5 * time.Minute, RememberKeys: 100_000,
-	}
+	return Config{Memory: 1 << 30, PartSize: 16 << 20, MaxSize: 20 << 30}
 }
+
+// Ends are remembered so that repeated log rows cost nothing. A row that is
+// younger than the end asks again, so the only harm of a long memory is its size.
+const (
+	rememberFor  = 10 * time.Minute
+	rememberEnds = 100_000
+)
 
 // maxPut is the most that S3 takes as one PUT or one part.
 const maxPut = 5 << 30
@@ -94,8 +98,7 @@ func (c Config) Validate() error {
 // Copier copies objects. Handle is its queue.Handler.
 type Copier struct {
 	cfg     Config
-	routes  *route.Table
-	lanes   map[string]*lane
+	lanes   map[string]*lane // by the bucket that visitors read
 	tel     *telemetry.Telemetry
 	memory  *memory
 	ends    *recent.Table[result]
@@ -105,7 +108,6 @@ type Copier struct {
 // lane is a Lane and what was learned on it.
 type lane struct {
 	Lane
-	route     *route.Route
 	lastRead  atomic.Pointer[string] // the key that the source last let us read
 	lastWrite atomic.Pointer[string] // the key that the destination last let us write
 	typical   atomic.Int64           // length of first parts, a moving average
@@ -118,19 +120,23 @@ func New(deps Deps, cfg Config) (*Copier, error) {
 	}
 	c := &Copier{
 		cfg:     cfg,
-		routes:  deps.Routes,
-		lanes:   make(map[string]*lane, len(deps.Lanes)),
-		tel:     deps.Telemetry,
-		memory:  newMemory(cfg.Memory, cfg.PartSize, deps.Telemetry.MemoryReserved),
-		ends:    recent.New[result](cfg.RememberKeys, cfg.Remember),
+		lanes:   make(map[string]*lane),
+		tel:     deps.Tel,
+		memory:  newMemory(cfg.Memory, cfg.PartSize, deps.Tel.MemoryReserved),
+		ends:    recent.New[result](rememberEnds, rememberFor),
 		flights: newFlights(),
 	}
+	for _, l := range deps.Lanes {
+		c.lanes[l.Route.Bucket] = &lane{Lane: l}
+	}
 	for _, r := range deps.Routes.Routes() {
-		l, ok := deps.Lanes[r.Bucket]
-		if !ok && !r.Observe() {
+		switch {
+		case c.lanes[r.Bucket] != nil:
+		case r.Observe(): // nothing is ever carried on it
+			c.lanes[r.Bucket] = &lane{Lane: Lane{Route: r}}
+		default:
 			return nil, fmt.Errorf("configure copier: route %q has no lane", r.Bucket)
 		}
-		c.lanes[r.Bucket] = &lane{Lane: l, route: r}
 	}
 	return c, nil
 }

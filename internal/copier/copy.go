@@ -45,9 +45,9 @@ func (c *Copier) Handle(ctx context.Context, d *queue.Delivery) queue.Outcome {
 // answer settles what needs no copy and shares what another delivery copies.
 func (c *Copier) answer(ctx context.Context, l *lane, req syncrequest.Request) queue.Outcome {
 	switch {
-	case !l.route.Carries(req.Key):
+	case !l.Route.Carries(req.Key):
 		return settled(result{End: object.EndFiltered})
-	case l.route.Observe():
+	case l.Route.Observe():
 		return settled(result{End: object.EndFiltered, Detail: object.DetailObserved})
 	case len(req.Key) > maxKey:
 		return settled(result{End: object.EndUnfit})

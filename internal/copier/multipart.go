@@ -67,18 +67,20 @@ func (w *parts) carry(ctx context.Context) error {
 	defer cancel()
 	ended := make(chan error, partsAtOnce)
 	var failed error
-	for running, next := 0, 0; ; {
+	running, next := 0, 0
+	for {
 		for failed == nil && next < len(w.ranges) && running < partsAtOnce {
-			b, err := w.block(ctx, next, running == 0)
+			i := next
+			b, err := w.block(ctx, i, running == 0)
 			if err != nil {
 				failed = err
 			}
 			if b == nil {
 				break
 			}
-			go func() { ended <- w.part(ctx, next, b) }()
 			next++
 			running++
+			go func() { ended <- w.part(ctx, i, b) }()
 		}
 		if running == 0 {
 			return failed

@@ -3,9 +3,8 @@ package copier
 import (
 	"context"
 	"errors"
-	"fmt"
+	"sync/atomic"
 
-	"github.com/objectferry/objectferry/internal/guard"
 	"github.com/objectferry/objectferry/internal/object"
 )
 
@@ -14,61 +13,52 @@ import (
 // us as a whole, and neither a revoked permission nor a stranger who asks for
 // private keys may settle the requests of others.
 func (c *Copier) refused(ctx context.Context, l *lane, key string, cause error) (result, error) {
-	var err error
+	g, r := l.DestinationGuard, reference{try: l.Destination.WriteReference, last: &l.lastWrite}
 	if fromSource(cause) {
-		err = judge(ctx, l.SourceGuard, cause, func(ctx context.Context) error { return l.readReference(ctx, key) })
-	} else {
-		err = judge(ctx, l.DestinationGuard, cause, func(ctx context.Context) error { return l.writeReference(ctx, key) })
+		g, r = l.SourceGuard, reference{try: l.Source.Reference, last: &l.lastRead, named: l.Route.Source.Reference}
 	}
-	if err != nil {
+	r.refused, r.probe = key, l.Route.ProbeKey()
+	if _, err := g.Refused(ctx, cause, r.ask); err != nil {
 		return result{}, err
 	}
 	return result{End: object.EndDenied}, nil
 }
 
-// judge returns nil when cause is about one object alone, and an error of
-// guard.ErrClosed when it is about the whole dependency.
-func judge(ctx context.Context, g Guard, cause error, reference func(context.Context) error) error {
-	whole, err := g.Refused(ctx, cause, reference)
-	switch {
-	case whole:
-		return fmt.Errorf("%w: %w", guard.ErrClosed, cause)
-	case err != nil:
-		return fmt.Errorf("read a reference: %w", err)
-	}
-	return nil
+// reference asks whether other keys than the refused one are let through.
+type reference struct {
+	try     func(ctx context.Context, key string) error
+	last    *atomic.Pointer[string] // the key that was last let through
+	named   string                  // the key that the configuration names, or ""
+	probe   string                  // a key that need not exist
+	refused string
+	asked   atomic.Bool
 }
 
-// readReference is let through when another object of the source is. Keys that
-// are known to be readable say most. A key that does not exist says less, because
-// a source may tell of a missing key and yet refuse all that exist, so it is
-// asked for only when no other is known.
-func (l *lane) readReference(ctx context.Context, refused string) error {
+// ask returns nil when one of its keys is let through.
+//
+// Keys that are known to exist and to have been let through say most. A store may
+// tell of a missing key and yet refuse all that exist, so at first the probe key
+// counts only when there is no other. A gate that has closed asks again and
+// again; then the probe key counts too, or a last key that was made private since
+// would hold the source up for ever.
+func (r *reference) ask(ctx context.Context) error {
 	var keys []string
-	if last := l.lastRead.Load(); last != nil && *last != refused {
+	if last := r.last.Load(); last != nil && *last != r.refused {
 		keys = append(keys, *last)
 	}
-	if named := l.route.Source.Reference; named != "" && named != refused {
-		keys = append(keys, named)
+	if r.named != "" && r.named != r.refused {
+		keys = append(keys, r.named)
 	}
-	if len(keys) == 0 {
-		keys = append(keys, l.route.ProbeKey())
+	if again := r.asked.Swap(true); again || len(keys) == 0 {
+		keys = append(keys, r.probe)
 	}
 	var errs []error
 	for _, key := range keys {
-		err := l.Source.Reference(ctx, key)
+		err := r.try(ctx, key)
 		if err == nil {
 			return nil
 		}
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
-}
-
-// writeReference is let through when a write of another key would be.
-func (l *lane) writeReference(ctx context.Context, refused string) error {
-	if last := l.lastWrite.Load(); last != nil && *last != refused {
-		return l.Destination.WriteReference(ctx, *last)
-	}
-	return l.Destination.WriteReference(ctx, l.route.ProbeKey())
 }

@@ -53,7 +53,7 @@ func again(err error) queue.Outcome {
 }
 
 func handedBack(err error) queue.Outcome {
-	return queue.Outcome{Verb: queue.HandBack, Detail: string(object.DetailInterrupted), Note: note(err)}
+	return queue.Outcome{Verb: queue.HandBack, Note: note(err)}
 }
 
 // unrouted is for what an older configuration or version cannot know: another
@@ -81,7 +81,7 @@ func (c *Copier) look(ctx context.Context, l *lane, key, copyID string) (result,
 	switch {
 	case object.ClassOf(err) == object.Denied:
 		// Who may list is told 404 of a key that does not exist: so this one exists.
-		if err := judge(ctx, l.DestinationGuard, err, l.Destination.ReadReference); err != nil {
+		if _, err := l.DestinationGuard.Refused(ctx, err, l.Destination.ReadReference); err != nil {
 			return result{}, err
 		}
 		return result{End: object.EndPresent}, nil
