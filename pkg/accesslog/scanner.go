@@ -71,7 +71,7 @@ func (s *Scanner) Next() bool {
 		}
 		s.number++
 		if long {
-			s.row.tooLong()
+			s.row.clear(Unparsed, TooLong)
 			return true
 		}
 		if s.row.Parse(line); s.row.Verdict != Ignored {

@@ -1,32 +1,22 @@
 package accesslog
 
-import "bytes"
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+)
 
 // split finds the fields up to the status block and keeps the rest as it is. It
-// returns why it cannot, or "".
+// sets them all, or returns why it cannot.
 func (r *Row) split(line []byte) Why {
 	if line[0] == '{' {
 		return JSONForm
 	}
+	rest, why := r.splitOrigin(line)
+	if why != "" {
+		return why
+	}
 	var ok bool
-	rest := line
-	if r.Owner, rest, ok = cut(rest); !ok {
-		return NotARow
-	}
-	if r.Bucket, rest, ok = cut(rest); !ok {
-		return NotARow
-	}
-	if len(rest) == 0 || rest[0] != '[' {
-		return NotARow
-	}
-	const bracketed = 1 + timeLen + 2 // "[time] "
-	if len(rest) < bracketed || rest[bracketed-2] != ']' || rest[bracketed-1] != ' ' {
-		return BadTime
-	}
-	r.time, rest = rest[1:1+timeLen], rest[bracketed:]
-	if !r.checkTime() {
-		return BadTime
-	}
 	if r.RemoteIP, rest, ok = cut(rest); !ok {
 		return NotARow
 	}
@@ -39,6 +29,40 @@ func (r *Row) split(line []byte) Why {
 		return r.splitQuoted(rest[q+1:])
 	}
 	return r.splitBare(rest)
+}
+
+// splitOrigin finds owner, bucket and time and returns what follows. Most rows
+// begin as the row before, up to the clock; then there is little to look at.
+func (r *Row) splitOrigin(line []byte) (rest []byte, why Why) {
+	known := len(r.origin) > 0 && bytes.HasPrefix(line, r.origin)
+	if known {
+		bracket := len(r.origin) - dateLen - 1
+		r.Owner, r.Bucket, rest = line[:r.ownerLen], line[r.ownerLen+1:bracket-1], line[bracket:]
+	} else {
+		var ok1, ok2 bool
+		r.Owner, rest, ok1 = cut(line)
+		r.Bucket, rest, ok2 = cut(rest)
+		if !ok1 || !ok2 || len(rest) == 0 || rest[0] != '[' {
+			return nil, NotARow
+		}
+	}
+	const bracketed = 1 + timeLen + 2 // "[time] "
+	if len(rest) < bracketed || rest[bracketed-2] != ']' || rest[bracketed-1] != ' ' {
+		return nil, BadTime
+	}
+	r.time, rest = rest[1:1+timeLen], rest[bracketed:]
+	if known && string(r.time[dateLen+clockLen:]) == " +0000" {
+		if _, ok := parseClock(r.time[dateLen:]); !ok {
+			return nil, BadTime
+		}
+		return rest, ""
+	}
+	if _, ok := parseTime(r.time); !ok {
+		return nil, BadTime
+	}
+	r.ownerLen = len(r.Owner)
+	r.origin = append(r.origin[:0], line[:len(r.Owner)+1+len(r.Bucket)+2+dateLen]...)
+	return rest, ""
 }
 
 // splitQuoted reads on behind the request-URI's opening quote.
@@ -66,6 +90,7 @@ func (r *Row) splitBare(rest []byte) Why {
 		}
 		at += i
 		if r.splitBlock(rest[at+3:]) && r.splitHeadBackward(rest[:at+1]) {
+			r.RequestURI = nil
 			return ""
 		}
 	}
@@ -170,16 +195,29 @@ func skipNumber(b []byte, i int) int {
 	if i+1 < len(b) && b[i] == '-' && b[i+1] == ' ' {
 		return i + 2
 	}
-	for n := 0; n <= maxDigits && i+n < len(b); n++ {
-		c := b[i+n]
-		if c == ' ' && n > 0 {
-			return i + n + 1
-		}
-		if !isDigit(c) {
-			return -1
+	n := countDigits(b, i)
+	if n == 0 || n > maxDigits || i+n >= len(b) || b[i+n] != ' ' {
+		return -1
+	}
+	return i + n + 1
+}
+
+// countDigits returns how many digits stand at i. It looks at eight bytes at
+// once, as numbers of varying length would mislead the branch predictor at each
+// end.
+func countDigits(b []byte, i int) int {
+	n := 0
+	for ; i+n+8 <= len(b); n += 8 {
+		x := binary.LittleEndian.Uint64(b[i+n:]) ^ 0x3030303030303030 // digits become 0 to 9
+		// The high bit of the first byte over 9 is set; those behind it may be wrong.
+		if over := (x + 0x7676767676767676 | x) & 0x8080808080808080; over != 0 {
+			return n + bits.TrailingZeros64(over)/8
 		}
 	}
-	return -1
+	for i+n < len(b) && isDigit(b[i+n]) {
+		n++
+	}
+	return n
 }
 
 // cut splits b behind its first space; the token must not be empty.

@@ -3,25 +3,12 @@ package accesslog
 import "time"
 
 const (
-	timeLen = len("04/Sep/2026:08:03:42 +0000")
-	dateLen = len("04/Sep/2026:")
+	timeLen  = len("04/Sep/2026:08:03:42 +0000")
+	dateLen  = len("04/Sep/2026:")
+	clockLen = len("08:03:42")
 )
 
 var months = []byte("JanFebMarAprMayJunJulAugSepOctNovDec")
-
-// checkTime reports whether r.time can be read. Most rows have the date of the
-// row before, so only the clock is looked at again.
-func (r *Row) checkTime() bool {
-	if r.date[0] != 0 && string(r.time[:dateLen]) == string(r.date[:]) && string(r.time[dateLen+8:]) == " +0000" {
-		_, ok := clock(r.time[dateLen : dateLen+8])
-		return ok
-	}
-	_, ok := parseTime(r.time)
-	if ok {
-		copy(r.date[:], r.time)
-	}
-	return ok
-}
 
 // parseTime reads a time as "04/Sep/2026:08:03:42 +0000". time.Parse is slower
 // and lets one-digit days pass.
@@ -38,8 +25,8 @@ func parseTime(b []byte) (time.Time, bool) {
 	day, ok1 := twoDigits(b[0:])
 	century, ok2 := twoDigits(b[7:])
 	year, ok3 := twoDigits(b[9:])
-	inDay, ok4 := clock(b[12:20])
-	zone, ok5 := zoneOffset(b[21:])
+	inDay, ok4 := parseClock(b[dateLen:])
+	zone, ok5 := parseZone(b[21:])
 	if month == 0 || !ok1 || !ok2 || !ok3 || !ok4 || !ok5 {
 		return time.Time{}, false
 	}
@@ -50,8 +37,8 @@ func parseTime(b []byte) (time.Time, bool) {
 	return date.Add(inDay - zone), true
 }
 
-// clock reads "08:03:42" as the time since midnight.
-func clock(b []byte) (time.Duration, bool) {
+// parseClock reads the "08:03:42" that b begins with as the time since midnight.
+func parseClock(b []byte) (time.Duration, bool) {
 	h, ok1 := twoDigits(b[0:])
 	m, ok2 := twoDigits(b[3:])
 	s, ok3 := twoDigits(b[6:])
@@ -59,8 +46,8 @@ func clock(b []byte) (time.Duration, bool) {
 	return time.Duration(h*3600+m*60+s) * time.Second, ok
 }
 
-// zoneOffset reads "+0000"; S3 writes no other, but the form has others.
-func zoneOffset(b []byte) (time.Duration, bool) {
+// parseZone reads "+0000"; S3 writes no other, but the form has others.
+func parseZone(b []byte) (time.Duration, bool) {
 	h, ok1 := twoDigits(b[1:])
 	m, ok2 := twoDigits(b[3:])
 	d := time.Duration(h*60+m) * time.Minute
