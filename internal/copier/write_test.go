@@ -1,0 +1,132 @@
+package copier
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/objectferry/objectferry/internal/object"
+	"github.com/objectferry/objectferry/internal/queue"
+)
+
+// writes are the calls that make an object visible.
+var writes = map[string]int{"Put": 10, "Complete": 3 * part} // with a size that leads there
+
+func TestUnclearWriteIsSettledByLooking(t *testing.T) {
+	theirs := &stored{body: []byte("theirs"), p: object.Provenance{CopyID: "another copy"}}
+	for op, size := range writes {
+		for name, test := range map[string]struct {
+			// before and after the n-th write
+			before, after func(w *world, n int) error
+			verb          queue.Verb
+			end           object.End
+			detail        object.Detail
+		}{
+			"committed, the answer was lost": {
+				after: func(*world, int) error { return destFails(object.Ambiguous) }, verb: queue.Settle, end: object.EndCopied,
+			},
+			"committed, the repetition was told it exists": {
+				after: func(*world, int) error { return destFails(object.Exists) }, verb: queue.Settle, end: object.EndCopied,
+			},
+			"somebody else came first": {
+				before: func(w *world, _ int) error { w.dst.objects["k"] = theirs; return nil }, verb: queue.Settle, end: object.EndPresent,
+			},
+			"somebody else came first, the answer was lost": {
+				before: func(w *world, _ int) error { w.dst.objects["k"] = theirs; return destFails(object.Ambiguous) },
+				verb:   queue.Settle, end: object.EndPresent,
+			},
+			"somebody deleted it": {
+				before: func(w *world, _ int) error { w.dst.deleted["k"] = true; return destFails(object.Ambiguous) },
+				verb:   queue.Settle, end: object.EndFiltered, detail: object.DetailDeleted,
+			},
+			"not committed, the next one is": {
+				before: func(_ *world, n int) error {
+					if n < commitTries {
+						return destFails(object.Ambiguous)
+					}
+					return nil
+				}, verb: queue.Settle, end: object.EndCopied,
+			},
+			"never committed": {
+				before: func(*world, int) error { return destFails(object.Ambiguous) }, verb: queue.Retry, detail: object.DetailUnavailable,
+			},
+			"told that it exists, and nothing is there": {
+				before: func(*world, int) error { return destFails(object.Exists) }, verb: queue.Retry, detail: object.DetailUnavailable,
+			},
+		} {
+			t.Run(op+" "+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := newWorld(t, options{})
+					w.src.put("k", content(size))
+					hook := func(f func(*world, int) error) func(string, int) error {
+						return func(o string, n int) error {
+							if o != op || f == nil {
+								return nil
+							}
+							return f(w, n)
+						}
+					}
+					w.dst.before, w.dst.after = hook(test.before), hook(test.after)
+					wants(t, w.ask(t.Context(), "k"), test.verb, string(test.end), test.detail)
+					if test.end == object.EndCopied {
+						w.wantsCopy(t, "k")
+					} else if o := w.dst.get("k"); o != nil && o != theirs {
+						t.Error("wrote nevertheless")
+					}
+					if n := w.dst.calls[op]; n > commitTries {
+						t.Errorf("%d writes", n)
+					}
+					w.wantsTidy(t)
+				})
+			})
+		}
+	}
+}
+
+func TestLookingThatFailsKeepsTheMessage(t *testing.T) {
+	w := newWorld(t, options{})
+	w.src.put("k", content(10))
+	w.dst.before = func(op string, n int) error {
+		if op == "Head" && n > 1 {
+			return destFails(object.Unavailable)
+		}
+		return nil
+	}
+	w.dst.after = func(op string, _ int) error {
+		if op == "Put" {
+			return destFails(object.Ambiguous)
+		}
+		return nil
+	}
+	wants(t, w.ask(t.Context(), "k"), queue.Retry, "", object.DetailUnavailable)
+	w.dst.before, w.dst.after = nil, nil
+	wantsEnd(t, w.ask(t.Context(), "k"), object.EndPresent) // what we wrote is found
+}
+
+func TestEachCopyHasAnIDOfItsOwn(t *testing.T) {
+	w := newWorld(t, options{})
+	ids := map[string]bool{}
+	for _, key := range strings.Split("abcdefgh", "") {
+		w.src.put(key, content(10))
+		w.ask(t.Context(), key)
+		ids[w.dst.get(key).p.CopyID] = true
+	}
+	if len(ids) != 8 {
+		t.Errorf("%d ids for 8 copies", len(ids))
+	}
+}
+
+func TestMetadataThatDoesNotFitIsUnfit(t *testing.T) {
+	for op, size := range map[string]int{"Put": 10, "Begin": 3 * part} {
+		w := newWorld(t, options{})
+		w.src.put("k", content(size))
+		w.dst.before = func(o string, _ int) error {
+			if o == op {
+				return destFails(object.Unfit)
+			}
+			return nil
+		}
+		wantsEnd(t, w.ask(t.Context(), "k"), object.EndUnfit)
+		w.wantsNothing(t)
+	}
+}
