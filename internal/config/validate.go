@@ -121,11 +121,8 @@ func (c *Config) checkCopy(e *Errors) {
 	}
 	// Parts grow so that 10,000 suffice for the largest object; in whole MiB, to be readable.
 	grown := max(part, (c.Copy.MaxSize/maxParts+1<<20-1)>>20<<20)
-	switch {
-	case c.Copy.Memory < 2*part:
-		e.add("copy.memory", "must hold at least two parts (2 × copy.part_size): %s or more", 2*part)
-	case c.Copy.Memory < 2*grown:
-		e.add("copy.memory", "must hold two parts of an object of copy.max_size, which 10,000 parts must suffice for: %s or more, or a smaller copy.max_size", 2*grown)
+	if c.Copy.Memory < 2*grown {
+		e.add("copy.memory", "must hold at least two parts: %s or more (parts are copy.part_size, or as large as 10,000 of them need to be for copy.max_size)", 2*grown)
 	}
 }
 

@@ -1,6 +1,7 @@
 // Package glob matches object keys against sets of glob patterns, with the
 // semantics of doublestar: "*" and "?" stay within one segment, "**" as a whole
-// segment crosses slashes, "{a,b}" are alternatives, "[a-z]" is one character.
+// segment crosses slashes, "{a,b}" are alternatives (expanded first, as a shell
+// does), "[a-z]" is one character.
 //
 // Keys are arbitrary bytes: they may hold newlines, "//" and bytes that are not
 // UTF-8 (each such byte counts as one character). Patterns are text from the
