@@ -40,9 +40,9 @@ type world struct {
 }
 
 type options struct {
-	memory, maxSize int64
-	route           func(*config.Route)
-	guards          func(w *world) (src, dst Guard)
+	memory, part, maxSize int64 // the defaults' unless given
+	route                 func(*config.Route)
+	guards                func(w *world) (src, dst Guard)
 }
 
 func newWorld(t *testing.T, o options) *world {
@@ -67,6 +67,9 @@ func newWorld(t *testing.T, o options) *world {
 	cfg := Config{Memory: 64 * part, PartSize: part, MaxSize: 1 << 20}
 	if o.memory != 0 {
 		cfg.Memory = o.memory
+	}
+	if o.part != 0 {
+		cfg.PartSize = o.part
 	}
 	if o.maxSize != 0 {
 		cfg.MaxSize = o.maxSize
@@ -301,11 +304,13 @@ type fakeDestination struct {
 	calls   map[string]int
 	aborts  int
 	refs    []string // keys that WriteReference was asked for
+	bodies  [][]byte // that were handed over, not copied
 
 	// before may fail a call, after an answer to a call that was carried out; n
 	// counts the calls of op from 1.
 	before, after func(op string, n int) error
 	latency       time.Duration
+	hangs         string // the operation that is never answered
 }
 
 func newFakeDestination() *fakeDestination {
@@ -320,7 +325,11 @@ func (d *fakeDestination) get(key string) *stored {
 
 // call does one call of an operation with the lock held.
 func (d *fakeDestination) call(ctx context.Context, op string, do func() error) error {
-	if err := sleep(ctx, d.latency); err != nil {
+	latency := d.latency
+	if op == d.hangs {
+		latency = time.Hour
+	}
+	if err := sleep(ctx, latency); err != nil {
 		return destFails(object.Canceled)
 	}
 	d.mu.Lock()
@@ -339,6 +348,14 @@ func (d *fakeDestination) call(ctx context.Context, op string, do func() error) 
 		return d.after(op, n)
 	}
 	return nil
+}
+
+// keep remembers a body as it was handed over, as a client does that still reads
+// from it after a call has failed.
+func (d *fakeDestination) keep(body []byte) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.bodies = append(d.bodies, body)
 }
 
 func (d *fakeDestination) create(key string, o *stored) error {
@@ -360,6 +377,7 @@ func (d *fakeDestination) Head(ctx context.Context, key string) (f object.Found,
 }
 
 func (d *fakeDestination) Put(ctx context.Context, key string, body []byte, a object.Attributes, p object.Provenance) error {
+	d.keep(body)
 	return d.call(ctx, "Put", func() error { return d.create(key, &stored{bytes.Clone(body), a, p}) })
 }
 
@@ -391,6 +409,7 @@ type fakeUpload struct {
 }
 
 func (u *fakeUpload) Part(ctx context.Context, n int, body []byte) error {
+	u.d.keep(body)
 	return u.d.call(ctx, "Part", func() error {
 		u.parts[n] = bytes.Clone(body)
 		return nil
