@@ -115,7 +115,7 @@ func (w *parts) part(ctx context.Context, i int, b *block) error {
 		if i == 0 && try == 0 {
 			return w.first.wait()
 		}
-		return w.l.SourceGuard.Do(ctx, "GetObject", span.Length, func(ctx context.Context) error {
+		return w.l.SourceGuard.Do(ctx, "GetObject", 0, func(ctx context.Context) error {
 			return readPart(ctx, w.l, w.key, w.first.Attributes, span, body)
 		})
 	})

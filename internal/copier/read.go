@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/objectferry/objectferry/internal/guard"
 	"github.com/objectferry/objectferry/internal/object"
 )
 
@@ -62,7 +63,7 @@ func (c *Copier) start(ctx context.Context, l *lane, key string, b *block) *open
 	ctx, o.cancel = context.WithCancel(ctx)
 	go func() {
 		defer close(o.done)
-		o.err = l.SourceGuard.Do(ctx, "GetObject", c.cfg.PartSize, func(ctx context.Context) error {
+		o.err = l.SourceGuard.Do(ctx, "GetObject", 0, func(ctx context.Context) error {
 			return c.readFirst(ctx, l, key, o)
 		})
 	}()
@@ -79,6 +80,7 @@ func (c *Copier) readFirst(ctx context.Context, l *lane, key string, o *opened) 
 		return err
 	}
 	defer r.Body.Close()
+	guard.Expect(ctx, r.Range.Length)
 	o.Attributes, o.part = r.Attributes, object.Range{Length: min(r.Size, c.cfg.PartSize)}
 	if r.Range != o.part {
 		return corrupt(key, fmt.Errorf("asked for the first %d bytes of %d, got %d from %d", o.part.Length, r.Size, r.Range.Length, r.Range.Offset))
@@ -138,6 +140,7 @@ func readPart(ctx context.Context, l *lane, key string, first object.Attributes,
 		return err
 	}
 	defer r.Body.Close()
+	guard.Expect(ctx, r.Range.Length)
 	switch {
 	case r.ETag != first.ETag || r.Size != first.Size || r.HasCRC64 != first.HasCRC64 || r.CRC64 != first.CRC64:
 		return &object.Error{Side: object.Source, Op: "GetObject", Key: key, Class: object.Changed,
