@@ -16,8 +16,8 @@ import (
 
 // Do runs one read or write of the dependency, from its request to the end of
 // its body, once there is a slot for it. op is the vendor's name of the
-// operation, bytes how long a body it may carry; both bound the call's own
-// deadline. call may run several times, never at once, and must end when its
+// operation, bytes how long a body it carries, which bounds the call's own
+// deadline (see Expect for a call that does not know yet). call may run several times, never at once, and must end when its
 // context does; its errors are *object.Error.
 //
 //   - Unavailable (or past its deadline) and Corrupt calls are tried again, with
@@ -92,10 +92,9 @@ func (g *Guard) once(ctx context.Context, op string, bytes int64, call func(cont
 	class := object.Canceled // should the call panic
 	defer func() { g.release(slot, class) }()
 
-	deadline := g.cfg.Timeout + time.Duration(float64(bytes)/float64(g.cfg.MinRate)*float64(time.Second))
 	err, passed := g.breaker.pass(func() error {
-		inner, cancel := context.WithTimeout(ctx, deadline)
-		defer cancel()
+		inner, end := g.bound(ctx, bytes)
+		defer end()
 		return g.blame(ctx, inner, op, call(inner))
 	})
 	if !passed {
@@ -104,6 +103,33 @@ func (g *Guard) once(ctx context.Context, op string, bytes int64, call func(cont
 	class = object.ClassOf(err)
 	g.tel.GuardCall(g.cfg.Name, op, word(class), time.Since(slot.start))
 	return err
+}
+
+// bound gives a call its deadline, which Expect may set anew.
+func (g *Guard) bound(ctx context.Context, bytes int64) (inner context.Context, end func()) {
+	inner, cancel := context.WithCancelCause(ctx)
+	allow := func(bytes int64) time.Duration {
+		return g.cfg.Timeout + time.Duration(float64(bytes)/float64(g.cfg.MinRate)*float64(time.Second))
+	}
+	timer := time.AfterFunc(allow(bytes), func() { cancel(context.DeadlineExceeded) })
+	inner = context.WithValue(inner, expectKey{}, func(bytes int64) {
+		if timer.Stop() {
+			timer.Reset(allow(bytes))
+		}
+	})
+	return inner, func() { timer.Stop(); cancel(context.Canceled) }
+}
+
+type expectKey struct{}
+
+// Expect is for a call that learns only from its answer how many bytes will
+// follow: its deadline is counted anew from now. Without it, a call that may
+// bring a large part would have to be given that part's time even to begin to
+// answer. ctx is the one that Do gave the call.
+func Expect(ctx context.Context, bytes int64) {
+	if expect, ok := ctx.Value(expectKey{}).(func(int64)); ok {
+		expect(bytes)
+	}
 }
 
 // blame says whose doing it was that a call did not come to an answer: ours when

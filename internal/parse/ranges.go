@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 
+	"github.com/objectferry/objectferry/internal/guard"
 	"github.com/objectferry/objectferry/internal/object"
 )
 
@@ -46,12 +47,13 @@ func (r *ranges) Read(p []byte) (int, error) {
 
 func (r *ranges) next() error {
 	span := object.Range{Offset: r.offset, Length: chunk}
-	return r.guard.Do(r.ctx, "GetObject", chunk, func(ctx context.Context) error {
+	return r.guard.Do(r.ctx, "GetObject", 0, func(ctx context.Context) error {
 		in, err := r.store.Read(ctx, r.bucket, r.key, span, r.pin)
 		if err != nil {
 			return err
 		}
 		defer in.Body.Close()
+		guard.Expect(ctx, in.Range.Length)
 		if int64(cap(r.buf)) < in.Range.Length {
 			r.buf = make([]byte, in.Range.Length)
 		}
