@@ -28,9 +28,9 @@ const (
 
 // Item is one permission or setting.
 type Item struct {
-	Needs  string `json:"needs"`  // the permission, such as s3:ListBucket, or the setting
-	On     string `json:"on"`     // the ARN, or the address of a source
-	Status Status `json:"status"` //
+	Needs  string `json:"needs"` // the permission, such as s3:ListBucket, or the setting
+	On     string `json:"on"`    // the ARN, or the address of a source
+	Status Status `json:"status"`
 	Note   string `json:"note,omitempty"`
 }
 

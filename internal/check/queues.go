@@ -28,7 +28,8 @@ type sqsAPI interface {
 	ChangeMessageVisibilityBatch(context.Context, *sqs.ChangeMessageVisibilityBatchInput, ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error)
 }
 
-// What the service wants of its queues; see "SQS, in numbers" in the README.
+// The least that a queue may be set to. Less works, but loses messages in a long
+// outage, or has them received twice when a heartbeat is late.
 const (
 	leastVisibility = 30 * time.Second
 	leastRetention  = 4 * 24 * time.Hour
