@@ -96,7 +96,7 @@ func (w *wiring) consumer(name, url string, slots int, guards []*guard.Guard, h 
 
 // parse wires the logs queue: its gate is the log buckets' and the sync queues'.
 func (w *wiring) parse() error {
-	prefixes := map[string]string{}
+	prefixes := map[string]string{} // any of a bucket's will do: the role may read them all
 	for _, l := range w.cfg.Logs {
 		prefixes[l.Bucket] = l.Prefix
 	}
@@ -136,7 +136,7 @@ func (w *wiring) parse() error {
 // copy wires each sync queue: its gate is that of the sources and destinations
 // of its routes.
 func (w *wiring) copy() error {
-	sources := map[string]*source{}
+	sources := map[[3]string]*source{}
 	var lanes []copier.Lane
 	gates := map[string][]*guard.Guard{}
 	var queues []string // in the order of the routes
@@ -144,13 +144,16 @@ func (w *wiring) copy() error {
 		if r.Observe() {
 			continue
 		}
-		src := sources[r.Source.COS]
+		// One bucket read in two ways is two sources: what is read with a signature
+		// must never serve a route that reads as a stranger does.
+		id := [3]string{r.Source.COS, r.Source.Read, r.Source.CredentialsFile}
+		src := sources[id]
 		if src == nil {
 			var err error
 			if src, err = w.source(r); err != nil {
 				return fmt.Errorf("route %q: %w", r.Bucket, err)
 			}
-			sources[r.Source.COS] = src
+			sources[id] = src
 		}
 		dst, dstGuard, err := w.destination(r)
 		if err != nil {
@@ -198,14 +201,18 @@ func (w *wiring) source(r *route.Route) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
-	g, err := w.guard("source "+host(r.Source.COS), object.Source, w.cfg.Copy.Concurrency, func(ctx context.Context) error { return s.Reference(ctx, r.ProbeKey()) })
+	name := "source " + host(r.Source.COS)
+	if r.Source.Read == config.ReadSigned {
+		name += " signed"
+	}
+	g, err := w.guard(name, object.Source, w.cfg.Copy.Concurrency, func(ctx context.Context) error { return s.Reference(ctx, r.ProbeKey()) })
 	return &source{s, g}, err
 }
 
 func (w *wiring) destination(r *route.Route) (copier.Destination, *guard.Guard, error) {
 	d := r.Destination
 	atOnce := 2 * slots(w.cfg.Copy.Concurrency) // a look and a write for each
-	store := s3store.New(w.s3(d.Region, atOnce), s3store.Config{Bucket: r.Bucket, ExpectedOwner: d.ExpectedOwner, SSE: d.SSE, KMSKey: d.KMSKey, StorageClass: d.StorageClass})
+	store := s3store.New(w.s3(d.Region, atOnce), s3store.Config{Bucket: r.Bucket, ExpectedOwner: d.ExpectedOwner, SSE: d.SSE, KMSKey: d.KMSKeyID(), StorageClass: d.StorageClass})
 	g, err := w.guard("destination "+r.Bucket, object.Destination, atOnce, store.ReadReference)
 	return store, g, err
 }
