@@ -42,14 +42,22 @@ type Scanner struct {
 }
 
 // source remembers the reader's own failure, which must not pass for a broken
-// gzip: the log may be whole.
+// gzip: the log may be whole. A reader that brings nothing, over and over, fails.
 type source struct {
 	io.Reader
-	err error
+	idle int // reads in a row that brought nothing
+	err  error
 }
+
+const maxIdle = 100
 
 func (s *source) Read(p []byte) (int, error) {
 	n, err := s.Reader.Read(p)
+	if n > 0 || err != nil {
+		s.idle = 0
+	} else if s.idle++; s.idle > maxIdle {
+		err = io.ErrNoProgress
+	}
 	if err != nil && err != io.EOF {
 		s.err = err
 	}
@@ -136,19 +144,12 @@ func (s *Scanner) fill() {
 		copy(grown, s.buf)
 		s.buf = grown
 	}
-	const patience = 100 // reads in a row that bring nothing
-	for range patience {
-		if s.err != nil {
-			return
-		}
-		n, err := s.r.Read(s.buf[s.end:])
+	for n := 0; n == 0 && s.err == nil; {
+		var err error
+		n, err = s.r.Read(s.buf[s.end:])
 		s.end += n
 		s.err = s.explain(err)
-		if n > 0 {
-			return
-		}
 	}
-	s.err = io.ErrNoProgress
 }
 
 // open looks at the first two bytes, which tell gzip from text.
