@@ -21,7 +21,8 @@ type ranges struct {
 
 	ctx    context.Context
 	pin    string
-	size   int64 // of the whole object; known after the first read
+	begun  bool  // the first read has been made, so pin and size are known
+	size   int64 // of the whole object
 	offset int64 // of the next read
 	buf    []byte
 	rest   []byte // of buf, not handed out yet
@@ -30,14 +31,11 @@ type ranges struct {
 // Read is io.Reader.
 func (r *ranges) Read(p []byte) (int, error) {
 	for len(r.rest) == 0 {
-		if r.pin != "" && r.offset >= r.size {
+		if r.begun && r.offset >= r.size {
 			return 0, io.EOF
 		}
 		if err := r.next(); err != nil {
 			return 0, err
-		}
-		if r.size == 0 {
-			return 0, io.EOF
 		}
 	}
 	n := copy(p, r.rest)
@@ -61,7 +59,7 @@ func (r *ranges) next() error {
 		if _, err := io.ReadFull(in.Body, r.buf); err != nil {
 			return err
 		}
-		r.pin, r.size, r.offset, r.rest = in.ETag, in.Size, span.Offset+in.Range.Length, r.buf
+		r.begun, r.pin, r.size, r.offset, r.rest = true, in.ETag, in.Size, span.Offset+in.Range.Length, r.buf
 		return nil
 	})
 }
