@@ -101,7 +101,7 @@ func (b *Box) Look(ctx context.Context, visit func(*Letter) (wanted bool, err er
 		if empty++; len(out.Messages) > 0 {
 			empty = 0
 		}
-		for _, m := range out.Messages {
+		for i, m := range out.Messages {
 			l := newLetter(b.name, m)
 			if seen[l.ID] { // delivered twice: it is judged once
 				others = append(others, l)
@@ -117,6 +117,9 @@ func (b *Box) Look(ctx context.Context, visit func(*Letter) (wanted bool, err er
 				others = append(others, l)
 			}
 			if err != nil {
+				for _, m := range out.Messages[i+1:] {
+					others = append(others, newLetter(b.name, m))
+				}
 				return wanted, err
 			}
 		}
