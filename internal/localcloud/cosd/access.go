@@ -61,8 +61,7 @@ func (x *access) verify(q *Request) *refusal {
 	if !ok || p.Token != q.http.Header.Get("x-cos-security-token") {
 		return errInvalidKeyID
 	}
-	want, ok := signature(p.Key, q, f)
-	if !ok || !hmac.Equal([]byte(want), []byte(f["q-signature"])) {
+	if !hmac.Equal([]byte(signature(p.Key, q, f)), []byte(f["q-signature"])) {
 		return errSignature
 	}
 	if now := time.Now().Unix(); !within(f["q-sign-time"], now) || !within(f["q-key-time"], now) {
@@ -93,48 +92,31 @@ func fields(authorization string) (map[string]string, bool) {
 }
 
 // signature is what the holder of secret would have sent for q with the header
-// and parameter lists of f; false when a listed one is not in the request.
-func signature(secret string, q *Request, f map[string]string) (string, bool) {
+// and parameter lists of f.
+func signature(secret string, q *Request, f map[string]string) string {
 	header := q.http.Header.Clone()
-	header.Set("Host", q.http.Host)
+	header.Set("Host", q.http.Host) // net/http keeps these two elsewhere
 	if n := q.http.ContentLength; n > 0 {
 		header.Set("Content-Length", strconv.FormatInt(n, 10))
 	}
-	headers, ok := canonical(f["q-header-list"], lowered(header))
-	if !ok {
-		return "", false
-	}
-	params, ok := canonical(f["q-url-param-list"], lowered(q.http.URL.Query()))
-	if !ok {
-		return "", false
-	}
-	method := strings.ToLower(q.Method)
-	text := fmt.Sprintf("%s\n/%s\n%s\n%s\n", method, q.Key, params, headers)
+	headers := canonical(f["q-header-list"], lowered(header))
+	params := canonical(f["q-url-param-list"], lowered(q.http.URL.Query()))
+	text := fmt.Sprintf("%s\n/%s\n%s\n%s\n", strings.ToLower(q.Method), q.Key, params, headers)
 	sum := sha1.Sum([]byte(text))
 	signKey := hmacHex(secret, f["q-key-time"])
-	return hmacHex(signKey, fmt.Sprintf("sha1\n%s\n%x\n", f["q-key-time"], sum)), true
+	return hmacHex(signKey, fmt.Sprintf("sha1\n%s\n%x\n", f["q-key-time"], sum))
 }
 
-// canonical is "name=value&…" of the listed names, sorted, values encoded.
-func canonical(list string, values map[string][]string) (string, bool) {
-	if list == "" {
-		return "", true
-	}
-	names := strings.Split(list, ";")
-	if !slices.IsSorted(names) {
-		return "", false
-	}
+// canonical is "name=value&…" of the listed names with their encoded values. A
+// name is listed once for each of its values.
+func canonical(list string, values map[string][]string) string {
 	var pairs []string
-	for _, name := range slices.Compact(names) {
-		vs, ok := values[name]
-		if !ok {
-			return "", false
-		}
-		for _, v := range vs {
+	for _, name := range slices.Compact(strings.Split(list, ";")) {
+		for _, v := range values[name] {
 			pairs = append(pairs, name+"="+encode(v))
 		}
 	}
-	return strings.Join(pairs, "&"), true
+	return strings.Join(pairs, "&")
 }
 
 // lowered maps encoded lower-case names to their sorted values.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,27 +62,32 @@ func TestSignatureCoversTheRequest(t *testing.T) {
 	s := start(t, Behaviour{})
 	s.Put("a b.txt", []byte("hello"), Attributes{})
 	s.Put("other", []byte("hello"), Attributes{})
-	sign := func(expire time.Duration) string {
+	sign := func(at *cos.AuthTime) string {
 		req, err := http.NewRequest("GET", s.URL()+"/a%20b.txt?x=1", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		req.Header.Set("Range", "bytes=0-1")
-		cos.AddAuthorizationHeader(owner.ID, owner.Key, "", req, cos.NewAuthTime(expire))
+		cos.AddAuthorizationHeader(owner.ID, owner.Key, "", req, at)
 		return req.Header.Get("Authorization")
 	}
-	good := sign(time.Hour)
+	good := sign(cos.NewAuthTime(time.Hour))
+	shorter := cos.NewAuthTime(time.Hour) // a key's time may be longer than its signature's
+	shorter.KeyEndTime = shorter.KeyEndTime.Add(time.Hour)
 	for _, tc := range []struct {
 		name, method, path, rng, auth, code string
 		status                              int
 	}{
 		{"as signed", "GET", "/a%20b.txt?x=1", "bytes=0-1", good, "", 206},
+		{"with a longer key time", "GET", "/a%20b.txt?x=1", "bytes=0-1", sign(shorter), "", 206},
 		{"another method", "HEAD", "/a%20b.txt?x=1", "bytes=0-1", good, "", 403},
 		{"another key", "GET", "/other?x=1", "bytes=0-1", good, "SignatureDoesNotMatch", 403},
 		{"another range", "GET", "/a%20b.txt?x=1", "bytes=0-2", good, "SignatureDoesNotMatch", 403},
 		{"another parameter", "GET", "/a%20b.txt?x=2", "bytes=0-1", good, "SignatureDoesNotMatch", 403},
 		{"a signed parameter missing", "GET", "/a%20b.txt", "bytes=0-1", good, "SignatureDoesNotMatch", 403},
-		{"expired", "GET", "/a%20b.txt?x=1", "bytes=0-1", sign(-time.Hour), "AccessDenied", 403},
+		{"expired", "GET", "/a%20b.txt?x=1", "bytes=0-1", sign(cos.NewAuthTime(-time.Hour)), "AccessDenied", 403},
+		{"another algorithm", "GET", "/a%20b.txt?x=1", "bytes=0-1", strings.Replace(good, "sha1", "sha256", 1), "SignatureDoesNotMatch", 403},
+		{"a header listed that is not sent", "GET", "/a%20b.txt?x=1", "", good, "SignatureDoesNotMatch", 403},
 		{"another scheme", "GET", "/a%20b.txt?x=1", "bytes=0-1", "AWS4-HMAC-SHA256 x", "SignatureDoesNotMatch", 403},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

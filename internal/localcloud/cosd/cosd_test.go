@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	cos "github.com/tencentyun/cos-go-sdk-v5"
 	"go.uber.org/goleak"
@@ -72,6 +73,8 @@ func ask(t *testing.T, s *Server, method, path string, header ...string) reply {
 }
 
 func do(ctx context.Context, s *Server, method, path string, header ...string) (reply, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, s.URL(), nil)
 	if err != nil {
 		return reply{}, err

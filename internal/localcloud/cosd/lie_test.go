@@ -79,6 +79,15 @@ func TestLieCutBreaksItsPromise(t *testing.T) {
 	honest(t, s, body)
 }
 
+// Without a length it is the missing last chunk that tells.
+func TestLieCutBreaksChunkedAnswersToo(t *testing.T) {
+	s, _ := liar(t, When{}, Recompress(), Cut(10))
+	r := ask(t, s, "GET", "/k")
+	if r.ContentLength != -1 || !errors.Is(r.err, io.ErrUnexpectedEOF) || len(r.body) != 10 {
+		t.Errorf("length %d, %d bytes, %v", r.ContentLength, len(r.body), r.err)
+	}
+}
+
 func TestLieCutUnframedLooksRegular(t *testing.T) {
 	s, body := liar(t, When{Times: 1}, CutUnframed(50))
 	r := ask(t, s, "GET", "/k")

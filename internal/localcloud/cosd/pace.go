@@ -62,6 +62,17 @@ func (p *pace) admit(perSecond int) bool {
 // meter is the debt of one connection: until when it has spent its rate.
 type meter struct{ until time.Time }
 
+// slack is how much lost time a body may make up for. Without it every late timer
+// would lower the rate; with more, a client that stops reading would get a burst.
+const slack = 100 * time.Millisecond
+
+// settle forgives what the connection did not use, but for the latest of it.
+func (m *meter) settle(latest time.Duration) {
+	if least := time.Now().Add(-latest); m.until.Before(least) {
+		m.until = least
+	}
+}
+
 // meterKey is where Start's connections keep their meter.
 type meterKey struct{}
 
@@ -79,6 +90,7 @@ func (p *pace) copy(ctx context.Context, w http.ResponseWriter, body io.Reader, 
 	flusher := http.NewResponseController(w)
 	chunk := min(max(rate/50, 1), 256<<10)
 	var sent int64
+	m.settle(0)
 	for {
 		// Sleeping before the chunk makes the connection's next request pay what
 		// this one leaves open.
@@ -87,9 +99,7 @@ func (p *pace) copy(ctx context.Context, w http.ResponseWriter, body io.Reader, 
 		}
 		n, err := io.CopyN(w, body, chunk)
 		sent += n
-		if now := time.Now(); m.until.Before(now) {
-			m.until = now
-		}
+		m.settle(slack)
 		m.until = m.until.Add(time.Duration(float64(n) / float64(rate) * float64(time.Second)))
 		if err == io.EOF {
 			return sent, nil

@@ -173,10 +173,11 @@ func TestConditions(t *testing.T) {
 }
 
 func TestHeadErrorsHaveNoBody(t *testing.T) {
-	s := start(t, Behaviour{})
-	s.Put("private", []byte("x"), Attributes{})
-	for path, status := range map[string]int{"/private": 403, "/missing": 403} {
-		r := ask(t, s, "HEAD", path)
+	s := start(t, Behaviour{PublicRead: true})
+	s.Put("private", []byte("x"), Attributes{ACL: Private})
+	s.Put("public", []byte("x"), Attributes{})
+	for path, status := range map[string]int{"/private": 403, "/missing": 404, "/public": 412} {
+		r := ask(t, s, "HEAD", path, "If-Match", `"other"`)
 		if r.StatusCode != status || len(r.body) != 0 || r.Header.Get("x-cos-request-id") == "" || r.Header.Get("x-cos-trace-id") == "" {
 			t.Errorf("HEAD %s: %d, %d bytes, %v", path, r.StatusCode, len(r.body), r.Header)
 		}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/xml"
 	"fmt"
-	"net/http"
 )
 
 // refusal is an error answer of COS.
@@ -31,16 +30,13 @@ var (
 	errSlowDown     = &refusal{503, "SlowDown", "Reduce your request rate."}
 )
 
-// refuse is the error answer to q; a HEAD gets no body.
+// refuse is the error answer to q.
 func (s *Server) refuse(q *Request, r *refusal) *answer {
 	request, trace := s.ids()
 	a := newAnswer(r.status)
 	a.header.Set("Server", "tencent-cos")
 	a.header.Set("x-cos-request-id", request)
 	a.header.Set("x-cos-trace-id", trace)
-	if q.Method == http.MethodHead {
-		return a
-	}
 	body, err := xml.MarshalIndent(struct {
 		XMLName                                     xml.Name `xml:"Error"`
 		Code, Message, Resource, RequestId, TraceId string

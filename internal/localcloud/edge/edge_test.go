@@ -240,6 +240,21 @@ func TestErrorsAndObjectsAreKeptOnlyIfAskedTo(t *testing.T) {
 	}
 }
 
+func TestAKeptObjectDoesNotAnswerForARange(t *testing.T) {
+	o := &origins{s3: says(200, "whole")}
+	e := newEdge(t, o, Config{ObjectTTL: time.Hour})
+	visit(e, "GET", "/k")
+	o.s3 = says(206, "wh")
+	for _, header := range []string{"Range", "If-None-Match", "If-Modified-Since"} {
+		if w := visit(e, "GET", "/k", header, "x"); w.Body.String() != "wh" {
+			t.Errorf("%s: %q", header, w.Body)
+		}
+	}
+	if w := visit(e, "GET", "/k"); w.Body.String() != "whole" || e.Counts().Cached != 1 {
+		t.Errorf("%q, %+v", w.Body, e.Counts())
+	}
+}
+
 func TestTheCacheIsBounded(t *testing.T) {
 	o := &origins{s3: says(200, strings.Repeat("x", maxBytes+1))}
 	e := newEdge(t, o, Config{ObjectTTL: time.Hour})

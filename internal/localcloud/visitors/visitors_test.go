@@ -26,6 +26,7 @@ type fakeEdge struct {
 	asked   map[string]int
 	running int
 	most    int
+	plus    bool                                    // a "+" came unescaped
 	answer  func(w http.ResponseWriter, key string) // nil: the honest one
 }
 
@@ -45,6 +46,7 @@ func (f *fakeEdge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	f.mu.Lock()
 	f.asked[key]++
+	f.plus = f.plus || strings.Contains(r.RequestURI, "+")
 	f.running++
 	f.most = max(f.most, f.running)
 	f.mu.Unlock()
@@ -127,7 +129,10 @@ func TestTheSameSeedAsksForTheSameKeys(t *testing.T) {
 
 func TestWhatAVisitorSeesWrongIsAnError(t *testing.T) {
 	for name, answer := range map[string]func(http.ResponseWriter, string){
-		"status":      func(w http.ResponseWriter, _ string) { w.WriteHeader(http.StatusNotFound) },
+		"status": func(w http.ResponseWriter, key string) {
+			w.WriteHeader(http.StatusNotFound)
+			io.WriteString(w, "body of "+key)
+		},
 		"wrong bytes": func(w http.ResponseWriter, _ string) { io.WriteString(w, "other") },
 		"cut body": func(w http.ResponseWriter, key string) {
 			w.Header().Set("Content-Length", "100")
@@ -172,5 +177,8 @@ func TestCatalogueKeysArriveExactly(t *testing.T) {
 		if err != nil || got.Errors != 0 || f.asked[o.Key] != 1 {
 			t.Errorf("%q: %+v, %v", o.Key, got, err)
 		}
+	}
+	if f.plus {
+		t.Error(`a "+" came as it is: S3 reads a space`)
 	}
 }
