@@ -59,7 +59,7 @@ func New(cfg Config, transport http.RoundTripper) (*Source, error) {
 	if transport == nil {
 		transport = NewTransport(64)
 	}
-	transport = bounded{transport}
+	transport = object.BoundErrors(transport)
 	switch {
 	case cfg.Signed && cfg.CredentialsFile == "":
 		return nil, errors.New("read COS signed: credentials_file is missing")

@@ -98,6 +98,7 @@ func TestAnswerThatIsNotTheRangeIsNeverAnObject(t *testing.T) {
 		{"a listing", "200 OK\n" + id + "Content-Type: application/xml\nContent-Length: 5", "<List", object.Unavailable},
 		{"the whole object", "200 OK\n" + id + "ETag: \"e\"\nContent-Length: 10", "helloworld", object.Corrupt},
 		{"another start", "206 Partial Content\n" + id + "ETag: \"e\"\nContent-Range: bytes 1-5/10\nContent-Length: 5", "elloW", object.Corrupt},
+		{"a later start", "206 Partial Content\n" + id + "ETag: \"e\"\nContent-Range: bytes 1-4/10\nContent-Length: 4", "ello", object.Corrupt},
 		{"another end", "206 Partial Content\n" + id + "ETag: \"e\"\nContent-Range: bytes 0-3/10\nContent-Length: 4", "hell", object.Corrupt},
 		{"an end behind the object", "206 Partial Content\n" + id + "ETag: \"e\"\nContent-Range: bytes 0-4/4\nContent-Length: 5", "hello", object.Corrupt},
 		{"an unknown size", "206 Partial Content\n" + id + "ETag: \"e\"\nContent-Range: bytes 0-4/*\nContent-Length: 5", "hello", object.Corrupt},

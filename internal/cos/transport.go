@@ -1,7 +1,6 @@
 package cos
 
 import (
-	"io"
 	"net"
 	"net/http"
 	"time"
@@ -25,22 +24,4 @@ func NewTransport(concurrency int) *http.Transport {
 		DisableCompression:     true,
 		Protocols:              &protocols,
 	}
-}
-
-// maxErrorBody bounds what is read of an answer that is not an object: the SDK
-// reads it whole.
-const maxErrorBody = 64 << 10
-
-// bounded cuts the bodies of error answers.
-type bounded struct{ next http.RoundTripper }
-
-func (t bounded) RoundTrip(req *http.Request) (*http.Response, error) {
-	resp, err := t.next.RoundTrip(req)
-	if err == nil && resp.StatusCode/100 != 2 {
-		resp.Body = struct {
-			io.Reader
-			io.Closer
-		}{io.LimitReader(resp.Body, maxErrorBody), resp.Body}
-	}
-	return resp, err
 }

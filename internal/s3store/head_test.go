@@ -2,6 +2,7 @@ package s3store
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -117,5 +118,28 @@ func TestReadReferenceTellsAMissingKeyFromAMissingBucket(t *testing.T) {
 		if a := s.asked(); a[0].URL.Path == a[1].URL.Path {
 			t.Errorf("the same key was asked for twice: %s", a[0].URL.Path)
 		}
+	}
+}
+
+func TestErrorAnswerIsReadInBounds(t *testing.T) {
+	const size, piece = 64 << 20, 64 << 10
+	sent := make(chan int, 1)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Amz-Request-Id", "R")
+		w.WriteHeader(http.StatusForbidden)
+		n := 0
+		for ; n < size; n += piece {
+			if _, err := w.Write(make([]byte, piece)); err != nil {
+				break
+			}
+		}
+		sent <- n
+	}))
+	defer s.Close()
+	if err := New(client(s.URL), Config{Bucket: "b"}).ReadReference(t.Context()); err == nil {
+		t.Error("a refusal passed")
+	}
+	if n := <-sent; n >= size {
+		t.Errorf("an error answer of %d bytes was read whole", n)
 	}
 }

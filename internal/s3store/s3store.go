@@ -17,6 +17,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/objectferry/objectferry/internal/object"
 )
 
 // AppID is in the user agent of every request, as app/objectferry: by it the
@@ -63,7 +65,7 @@ func Connect(cfg aws.Config, c ClientConfig) *s3.Client {
 		o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 		o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
 		o.HTTPClient = &http.Client{
-			Transport:     bounded{transport},
+			Transport:     object.BoundErrors(transport),
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		}
 	})

@@ -1,15 +1,17 @@
-package s3store
+package object
 
 import (
 	"io"
 	"net/http"
 )
 
-// maxErrorBody bounds what is read of an answer that is an error: the SDK reads
-// it whole.
+// maxErrorBody bounds what is read of an answer that is an error: the vendors'
+// SDKs read it whole.
 const maxErrorBody = 64 << 10
 
-// bounded cuts the bodies of error answers.
+// BoundErrors cuts the bodies of error answers that come through next.
+func BoundErrors(next http.RoundTripper) http.RoundTripper { return bounded{next} }
+
 type bounded struct{ next http.RoundTripper }
 
 func (t bounded) RoundTrip(req *http.Request) (*http.Response, error) {
