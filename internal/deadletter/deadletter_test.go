@@ -31,13 +31,9 @@ func open(t *testing.T) (*strictaws.Cloud, *Box) {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Close)
-	for name, attributes := range map[string]map[string]string{
-		"sync-dead": nil,
-		"sync":      {"RedrivePolicy": fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":30}`, cloud.QueueARN("sync-dead"))},
-	} {
-		if err := cloud.CreateQueue(name, attributes); err != nil {
-			t.Fatal(err)
-		}
+	policy := fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":30}`, cloud.QueueARN("sync-dead"))
+	if err := errors.Join(cloud.CreateQueue("sync-dead", nil), cloud.CreateQueue("sync", map[string]string{"RedrivePolicy": policy})); err != nil {
+		t.Fatal(err)
 	}
 	client := sqs.New(sqs.Options{Region: "us-west-2", BaseEndpoint: &server.SQSURL, Retryer: aws.NopRetryer{},
 		Credentials: credentials.NewStaticCredentialsProvider("id", "secret", "")})
