@@ -75,6 +75,21 @@ func (c *Cloud) Messages(name string) []Message {
 	return out
 }
 
+// Expire makes all that is in flight in a queue visible now, as if its visibility
+// timeout had passed.
+func (c *Cloud) Expire(name string) {
+	_ = c.queues.with(name, func(q *queue) {
+		now := time.Now()
+		for _, m := range slices.Clone(q.timed) {
+			if m.state == inFlight {
+				q.hide(m, now)
+			}
+		}
+		q.advance(now)
+		q.wake()
+	})
+}
+
 // Depth is how many messages a queue holds.
 type Depth struct{ Waiting, Delayed, InFlight int }
 

@@ -44,6 +44,27 @@ func pollCloud(t *testing.T, visibility string) *Cloud {
 	return c
 }
 
+func TestExpireMakesWhatIsInFlightVisible(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := pollCloud(t, "300")
+		for _, body := range []string{"a", "b"} {
+			if err := c.Send("q", body, nil); err != nil {
+				t.Fatal(err)
+			}
+			longPoll(t.Context(), c, 0)
+		}
+		began := time.Now()
+		time.AfterFunc(time.Second, func() { c.Expire("q") })
+		first, second := longPoll(t.Context(), c, 20), longPoll(t.Context(), c, 20)
+		if len(first.Messages)+len(second.Messages) != 2 || time.Since(began) != time.Second {
+			t.Errorf("after Expire %d and %d messages came within %v", len(first.Messages), len(second.Messages), time.Since(began))
+		}
+		if d := c.Depth("q"); d != (Depth{InFlight: 2}) {
+			t.Errorf("depth %+v", d)
+		}
+	})
+}
+
 func TestLongPollWaitsForTheFirstMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := pollCloud(t, "30")
