@@ -96,7 +96,7 @@ type Guard struct {
 	asks       Probe              // what is asked while closed: the probe, or the reference that was refused
 	reason     string             // why the gate is closed, or last was; codes only
 	shutting   chan struct{}      // closed while the gate is
-	failures   int                // closings and failed probes since the gate last stayed open
+	failures   int                // closings and failed probes since the gate was last open for good
 	probing    bool
 	shown      shown
 	since      time.Time // of the shown state
@@ -209,10 +209,10 @@ func (g *Guard) publish() {
 	is := shown{g.state(), g.limiter.slots(), g.admits()}
 	was := g.shown
 	g.shown = is
+	if is.state == StateOpen && g.limiter.settled() {
+		g.failures = 0
+	}
 	if is.state != was.state {
-		if is.state == StateOpen {
-			g.failures = 0
-		}
 		g.since = time.Now()
 		g.tel.GuardState(g.cfg.Name, is.state, states)
 		g.tel.Log.Warn().Str("guard", g.cfg.Name).Str("state", is.state).Str("was", was.state).Str("reason", g.reason).Msg("gate changed")
@@ -246,7 +246,7 @@ func (g *Guard) shut(reason string, asks Probe) {
 // open opens the gate slowly.
 func (g *Guard) open() {
 	g.asks = g.probe
-	g.limiter.passed = time.Now()
+	g.limiter.passed, g.limiter.inRow = time.Now(), 0
 	g.shutting = make(chan struct{})
 	g.publish()
 }

@@ -53,6 +53,12 @@ func (d *dependency) set(down error) {
 	d.down = down
 }
 
+func (d *dependency) answer() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.down
+}
+
 func (d *dependency) call(ctx context.Context) error {
 	d.mu.Lock()
 	d.calls = append(d.calls, time.Now())
@@ -71,9 +77,7 @@ func (d *dependency) probe(ctx context.Context) error {
 	d.probes = append(d.probes, time.Now())
 	d.mu.Unlock()
 	_ = sleep(ctx, d.latency)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.down
+	return d.answer()
 }
 
 // counts returns how many calls and probes there were so far.

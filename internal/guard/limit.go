@@ -9,18 +9,20 @@ import (
 // limiter says how many calls run at once, first come first served. Everything
 // in it is guarded by the guard's mutex.
 //
-// It starts at max. After a gate was closed it starts slowly: at one, doubling
+// It starts at max. After the gate was closed it starts slowly: at one, doubling
 // once as many calls as the limit allows have gone well. A throttled answer
-// halves the limit, once per round trip: the other answers to calls begun before
-// it say nothing new. From then on the limit is a fraction, and starts are paced
-// so that limit calls run on average: round/limit apart, where round is how long
-// a call takes. So a source that answers in a millisecond and wants five calls a
-// second is served as well as one that takes a second and wants a hundred.
+// halves the limit, once per round trip: the answers to other calls begun before
+// say nothing new. From then on the limit is a fraction, and starts are paced so
+// that on average limit calls run: round/limit apart, where round is how long a
+// call takes. So a source that answers in a millisecond and allows five calls a
+// second is served as well as one that takes a second and allows a hundred.
 //
-// A paced limit creeps up again by a twentieth per ProbeMin, but never by more
-// than 1/128 a good answer. The first keeps a fleet fair (all creep at one pace,
-// the larger are throttled more often); the second bounds the throttled share of
-// answers to about one in ninety, however slow the source is.
+// A paced limit creeps up again by a tenth per ProbeMin, but by no more than
+// 1/192 a good answer, and a limit that has crept for a while loses only a third
+// when it is throttled. That time drives it keeps a fleet fair: all creep at one
+// pace, and the larger are throttled more often. That answers bound it keeps the
+// throttled share near one in eighty, however slow the source is. When nothing
+// at all gets through, the gate closes.
 type limiter struct {
 	max      int
 	probeMin time.Duration
@@ -42,6 +44,7 @@ type limiter struct {
 	lowered time.Time // by a throttled answer
 	raised  time.Time
 	passed  time.Time // last answer that was not throttled, or the beginning of the slow start
+	inRow   int       // throttled answers since then
 }
 
 // calm is how many good answers in a row say that a paced limit is nearly right.
@@ -67,6 +70,9 @@ func newLimiter(limit int, probeMin time.Duration) *limiter {
 
 // slots is how many calls may run at once.
 func (l *limiter) slots() int { return int(math.Ceil(l.limit)) }
+
+// settled reports whether the limit fits what the dependency allows.
+func (l *limiter) settled() bool { return !l.slow && (!l.paced || l.good >= calm) }
 
 // wait queues for a slot; grant must follow.
 func (l *limiter) wait() *waiter {
@@ -135,7 +141,7 @@ func (l *limiter) done(s slot) {
 
 // wentWell counts a good answer.
 func (l *limiter) wentWell(s slot, now time.Time) {
-	l.passed = now
+	l.passed, l.inRow = now, 0
 	took := now.Sub(s.start)
 	switch {
 	case l.round == 0:
@@ -163,20 +169,27 @@ func (l *limiter) wentWell(s slot, now time.Time) {
 }
 
 // throttled counts a throttled answer, and reports whether the gate should close:
-// the limit is at one or below, and nothing has got through for a probe interval.
+// the limit is at one or below, and nothing has got through for a probe interval
+// and several tries (they may be far apart).
 func (l *limiter) throttled(s slot, now time.Time) (hopeless bool) {
-	if s.epoch != l.epoch || now.Sub(l.lowered) < l.probeMin/20 {
-		return l.limit <= 1 && now.Sub(l.passed) >= l.probeMin
+	l.inRow++
+	if s.epoch == l.epoch && now.Sub(l.lowered) >= l.probeMin/20 {
+		l.lower(s, now)
 	}
+	return l.limit <= 1 && l.inRow >= 5 && now.Sub(l.passed) >= l.probeMin
+}
+
+// lower halves the limit, or takes off a third when it was nearly right.
+func (l *limiter) lower(s slot, now time.Time) {
 	if l.round == 0 {
 		l.round = now.Sub(s.start)
 	}
-	if !l.paced { // the limit may be far above what is really used
+	keep := 1. / 2
+	switch {
+	case !l.paced: // it may be far above what is really used
 		l.limit = min(l.limit, float64(l.busy-l.old))
 		l.next = now
-	}
-	keep := 1. / 2
-	if l.paced && l.good >= calm {
+	case l.settled():
 		keep = 2. / 3
 	}
 	floor := min(1, float64(l.round)/float64(l.probeMin))
@@ -184,5 +197,4 @@ func (l *limiter) throttled(s slot, now time.Time) (hopeless bool) {
 	l.slow, l.paced = false, true
 	l.good, l.epoch = 0, l.epoch+1
 	l.lowered, l.raised = now, now
-	return l.limit <= 1 && now.Sub(l.passed) >= l.probeMin
 }

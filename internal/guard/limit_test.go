@@ -69,13 +69,15 @@ func TestFleetSettles(t *testing.T) {
 		fleet       int
 		rate, burst float64
 		latency     func() time.Duration
+		probeMin    time.Duration
 	}{
-		{"latency 50 ms", 4, 200, 20, fixed(50 * time.Millisecond)},
-		{"a second's burst", 4, 200, 200, fixed(50 * time.Millisecond)},
-		{"latency 1 ms", 4, 200, 20, fixed(time.Millisecond)},
-		{"latency 100 to 300 ms", 4, 200, 20, func() time.Duration { return 100*time.Millisecond + rand.N(200*time.Millisecond) }},
-		{"alone", 1, 50, 5, fixed(50 * time.Millisecond)},
-		{"few a second", 4, 8, 4, fixed(50 * time.Millisecond)},
+		{"latency 50 ms", 4, 200, 20, fixed(50 * time.Millisecond), 5 * time.Second},
+		{"a second's burst", 4, 200, 200, fixed(50 * time.Millisecond), 5 * time.Second},
+		{"latency 1 ms", 4, 200, 20, fixed(time.Millisecond), 5 * time.Second},
+		{"latency 100 to 300 ms", 4, 200, 20, func() time.Duration { return 100*time.Millisecond + rand.N(200*time.Millisecond) }, 5 * time.Second},
+		{"alone", 1, 50, 5, fixed(50 * time.Millisecond), 5 * time.Second},
+		{"few a second", 4, 8, 4, fixed(50 * time.Millisecond), 5 * time.Second},
+		{"scaled", 4, 200, 20, fixed(50 * time.Millisecond), 50 * time.Millisecond},
 	} {
 		bubble(t, test.name, func(t *testing.T) {
 			s := &rated{rate: test.rate, burst: test.burst, latency: test.latency, last: time.Now(), down: true}
@@ -83,7 +85,9 @@ func TestFleetSettles(t *testing.T) {
 			var all sync.WaitGroup
 			var guards []*Guard
 			for range test.fleet {
-				g := start(t, testConfig(), s.probe)
+				cfg := testConfig()
+				cfg.ProbeMin = test.probeMin
+				g := start(t, cfg, s.probe)
 				guards = append(guards, g)
 				for range 80 {
 					all.Go(func() {
@@ -247,5 +251,28 @@ func TestThrottledThroughoutClosesGate(t *testing.T) {
 		d.set(nil)
 		time.Sleep(15 * time.Second)
 		wantState(t, g, StateSlowStart)
+	})
+}
+
+// A few throttled answers after a quiet time, or far apart, are not hopeless.
+func TestThrottledNowAndThenStaysOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := testConfig()
+		cfg.Limit = 1
+		g := start(t, cfg, answer(nil))
+		for range 10 {
+			time.Sleep(time.Minute)
+			tries := 0
+			err := g.Do(t.Context(), "GetObject", 0, func(context.Context) error {
+				if tries++; tries > 2 {
+					return nil
+				}
+				return failure(object.Throttled, "SlowDown")
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantState(t, g, StateOpen)
+		}
 	})
 }

@@ -52,39 +52,44 @@ func TestRefusedReferenceDecides(t *testing.T) {
 	}
 }
 
-// While the reference is refused nothing else opens the gate, and nothing is
-// asked but the reference.
+// While the reference is refused nothing else opens the gate, and nothing else is
+// asked.
 func TestRefusedGateAsksReference(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var probes, references atomic.Int64
-		var granted atomic.Bool
-		g := start(t, testConfig(), func(context.Context) error { probes.Add(1); return nil })
-		reference := func(context.Context) error {
-			references.Add(1)
-			if granted.Load() {
-				return nil
+	for name, shutFirst := range map[string]bool{"closed by the reference": false, "closed by a call that had none": true} {
+		bubble(t, name, func(t *testing.T) {
+			var probes, references atomic.Int64
+			var granted atomic.Bool
+			g := start(t, testConfig(), func(context.Context) error { probes.Add(1); return nil })
+			reference := func(context.Context) error {
+				references.Add(1)
+				if granted.Load() {
+					return nil
+				}
+				return failure(object.Denied, "AccessDenied")
 			}
-			return failure(object.Denied, "AccessDenied")
-		}
-		// A call that is refused without a reference at hand closes it first.
-		wantClass(t, g.Do(t.Context(), "PutObject", 0, answer(failure(object.Refused, "KMS.DisabledException"))), object.Canceled, true)
-		if s := g.Status(); s.Reason != "refused: KMS.DisabledException" {
-			t.Errorf("reason is %q", s.Reason)
-		}
-		whole, err := g.Refused(t.Context(), failure(object.Denied, "AccessDenied"), reference)
-		if !whole {
-			t.Error("not the whole")
-		}
-		wantClass(t, err, object.Canceled, true)
-		time.Sleep(time.Hour)
-		wantState(t, g, StateClosed)
-		if probes.Load() != 0 || references.Load() < 10 {
-			t.Errorf("%d probes and %d references", probes.Load(), references.Load())
-		}
-		granted.Store(true)
-		time.Sleep(5 * time.Minute)
-		wantState(t, g, StateSlowStart)
-	})
+			if shutFirst {
+				wantClass(t, g.Do(t.Context(), "PutObject", 0, answer(failure(object.Refused, "KMS.DisabledException"))), object.Canceled, true)
+				if s := g.Status(); s.Reason != "refused: KMS.DisabledException" {
+					t.Errorf("reason is %q", s.Reason)
+				}
+			}
+			whole, err := g.Refused(t.Context(), failure(object.Denied, "AccessDenied"), reference)
+			if !whole {
+				t.Error("not the whole")
+			}
+			wantClass(t, err, object.Canceled, true)
+			time.Sleep(time.Hour)
+			if s := g.Status().State; s != StateClosed && s != StateProbing {
+				t.Errorf("gate is %q", s)
+			}
+			if probes.Load() != 0 || references.Load() < 10 {
+				t.Errorf("%d probes and %d references", probes.Load(), references.Load())
+			}
+			granted.Store(true)
+			time.Sleep(5 * time.Minute)
+			wantState(t, g, StateSlowStart)
+		})
+	}
 }
 
 // A stranger who asks for private keys holds up nobody, and costs one reference
