@@ -2,6 +2,7 @@ package strictaws
 
 import (
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -42,7 +43,7 @@ func (q *sqsRequest) deleteQueue() (any, *apiError) {
 }
 
 func (q *sqsRequest) getQueueURL() (any, *apiError) {
-	if _, err := q.find(); err != nil {
+	if err := q.mustExist(); err != nil {
 		return nil, err
 	}
 	return queueURL{q.url(q.queue)}, nil
@@ -95,7 +96,7 @@ func (q *sqsRequest) listQueues() (any, *apiError) {
 }
 
 func (q *sqsRequest) listDeadLetterSources() (any, *apiError) {
-	if _, err := q.find(); err != nil {
+	if err := q.mustExist(); err != nil {
 		return nil, err
 	}
 	// the wire name differs from ListQueues' by its first letter
@@ -118,7 +119,7 @@ func (q *sqsRequest) purgeQueue() (any, *apiError) {
 	var bad *apiError
 	err := q.c.queues.with(q.queue, func(in *queue) {
 		if time.Since(in.purged) < time.Minute {
-			bad = refuse(403, "PurgeQueueInProgress", "Only one PurgeQueue operation on "+in.name+" is allowed every 60 seconds.")
+			bad = refuse(http.StatusForbidden, "PurgeQueueInProgress", "Only one PurgeQueue operation on "+in.name+" is allowed every 60 seconds.")
 			return
 		}
 		in.purged = time.Now()

@@ -91,7 +91,7 @@ type batchResult[T any] struct {
 
 // eachEntry carries a batch out entry by entry, some of which a fault may fail.
 func eachEntry[T any](q *sqsRequest, n int, entry func(int) (id, body string), do func(int) (T, *apiError)) (any, *apiError) {
-	if _, err := q.find(); err != nil {
+	if err := q.mustExist(); err != nil {
 		return nil, err
 	}
 	var out batchResult[T]
@@ -124,13 +124,7 @@ func (q *sqsRequest) failEntry(i int, body string) (failed, bool) {
 	return failed{Code: e.Code, Message: "injected", SenderFault: e.SenderFault}, hit
 }
 
-// find says whether the queue exists.
-func (q *sqsRequest) find() (string, *apiError) {
-	if !q.c.queues.exists(q.queue) {
-		return "", badRequest("QueueDoesNotExist", "The specified queue does not exist.")
-	}
-	return q.queue, nil
-}
+func (q *sqsRequest) mustExist() *apiError { return q.c.queues.with(q.queue, func(*queue) {}) }
 
 func (q *sqsRequest) send(in outgoing) (sent, *apiError) {
 	if err := checkMessage(in.MessageBody, in.MessageAttributes); err != nil {
