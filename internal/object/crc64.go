@@ -5,47 +5,31 @@ package object
 // hash/crc64 has it; the CRC inverts its register before and after, as
 // hash/crc64 and the CRC64NVME of S3 do.
 //
-// Feeding a zero bit is linear over GF(2), so it is a 64x64 matrix, and feeding
-// lenB bytes of zeros is that matrix to the power of 8 x lenB: squared once a bit
-// of lenB. The inversions cancel out, and b is added at the end.
+// A CRC is a remainder of polynomials over GF(2), so the first run, which stands
+// 8 x lenB bits further up, is multiplied by that power of x, and the second is
+// added. The inversions cancel out.
 func CombineCRC64(poly uint64, a, b uint64, lenB int64) uint64 {
-	if lenB <= 0 {
-		return a
-	}
-	var zeros matrix // of one zero bit: shift right, and subtract poly on a carry
-	zeros[0] = poly
-	for i := 1; i < len(zeros); i++ {
-		zeros[i] = 1 << (i - 1)
-	}
-	for range 3 { // of one zero byte
-		zeros = zeros.square()
-	}
-	for n := lenB; ; {
+	power, square := uint64(1)<<63, uint64(1)<<(63-8) // x^0 and x^8: bits are reversed
+	for n := lenB; n > 0; n >>= 1 {
 		if n&1 != 0 {
-			a = zeros.times(a)
+			power = multiply(poly, power, square)
 		}
-		if n >>= 1; n == 0 {
-			return a ^ b
-		}
-		zeros = zeros.square()
+		square = multiply(poly, square, square)
 	}
+	return multiply(poly, a, power) ^ b
 }
 
-// matrix is a 64x64 matrix over GF(2), a column a word.
-type matrix [64]uint64
-
-func (m *matrix) times(vector uint64) (product uint64) {
-	for i := 0; vector != 0; i, vector = i+1, vector>>1 {
-		if vector&1 != 0 {
-			product ^= m[i]
+// multiply is a times b modulo the polynomial, coefficient by coefficient of a.
+func multiply(poly, a, b uint64) (product uint64) {
+	for ; a != 0; a <<= 1 {
+		if a>>63 != 0 {
+			product ^= b
 		}
-	}
-	return product
-}
-
-func (m *matrix) square() (product matrix) {
-	for i, column := range m {
-		product[i] = m.times(column)
+		carry := b & 1
+		b >>= 1
+		if carry != 0 {
+			b ^= poly
+		}
 	}
 	return product
 }
