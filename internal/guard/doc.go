@@ -6,7 +6,7 @@
 // Retry stands outside the limit, so that no slot is held while backing off;
 // the limit stands outside the breaker, so that waiting for a slot is not a
 // failure of the dependency; metrics stand innermost, so that every answer is
-// counted, the retried ones too, and timed without our own waiting.
+// counted (the throttled ones above all) and timed without our own waiting.
 //
 // When calls fail the guard asks the dependency itself (a probe); only a failed
 // probe opens the breaker and closes the gate, so one sick key never stops the
@@ -21,7 +21,7 @@
 // held back returns ErrClosed and its message goes back unharmed.
 //
 // All methods are safe for concurrent use. One mutex guards the state of a
-// guard; it is never held during a call, a probe or a wait. Only Run starts
-// nothing and owns the probing of a closed gate; the guard has no goroutines of
-// its own.
+// guard; it is never held during a call, a probe or a wait. A guard has no
+// goroutines of its own: a closed gate is probed by whoever calls Run, an open one
+// by those whose calls failed.
 package guard

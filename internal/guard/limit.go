@@ -30,7 +30,7 @@ type limiter struct {
 	limit float64
 	slow  bool // slow start
 	paced bool // throttled, and not yet back at max
-	good  int  // good answers in this window of the slow start
+	good  int  // good answers since the limit was last lowered, or doubled by the slow start
 	epoch int  // counts the changes of the limit that make earlier calls' answers stale
 	begin int  // the epoch in which the slow start began
 
