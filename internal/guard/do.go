@@ -17,8 +17,9 @@ import (
 // Do runs one read or write of the dependency, from its request to the end of
 // its body, once there is a slot for it. op is the vendor's name of the
 // operation, bytes how long a body it carries, which bounds the call's own
-// deadline (see Expect for a call that does not know yet). call may run several times, never at once, and must end when its
-// context does; its errors are *object.Error.
+// deadline (see Expect for a call that does not know yet). call may run several
+// times, never at once, and must end when its context does; its errors are
+// *object.Error.
 //
 //   - Unavailable (or past its deadline) and Corrupt calls are tried again, with
 //     back-off, up to Attempts times; throttled ones until ctx ends.

@@ -222,6 +222,36 @@ func TestOwnDeadlineIsUnavailable(t *testing.T) {
 	})
 }
 
+// A call that may bring a large body must still begin to answer within the
+// timeout; only then is it given the body's time.
+func TestExpectCountsDeadlineAnew(t *testing.T) {
+	for name, test := range map[string]struct {
+		answers bool
+		want    time.Duration
+	}{
+		"no answer": {false, 30 * time.Second},
+		"answer":    {true, 10*time.Second + 30*time.Second + 1024*time.Second},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			cfg := testConfig()
+			cfg.Attempts = 1
+			g := start(t, cfg, answer(nil))
+			began := time.Now()
+			err := g.Do(t.Context(), "GetObject", 0, func(ctx context.Context) error {
+				if test.answers {
+					time.Sleep(10 * time.Second)
+					Expect(ctx, 64<<20)
+				}
+				return hang(ctx)
+			})
+			wantClass(t, err, object.Unavailable, false)
+			if took := time.Since(began); took != test.want {
+				t.Errorf("deadline after %v, want %v", took, test.want)
+			}
+		})
+	}
+}
+
 func TestCanceledNeverCounts(t *testing.T) {
 	for _, test := range []struct {
 		name string
