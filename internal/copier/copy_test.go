@@ -404,7 +404,7 @@ func TestObjectThatChangesIsStartedOverOnce(t *testing.T) {
 		wantsEnd(t, w.ask(t.Context(), "k"), object.EndCopied)
 		w.wantsCopy(t, "k")
 		w.wantsTidy(t)
-		if w.dst.get("k").a.ETag != w.src.objects["k"].a.ETag {
+		if o := w.dst.get("k"); o != nil && o.a.ETag != w.src.objects["k"].a.ETag {
 			t.Error("attributes of the old version")
 		}
 	}

@@ -164,6 +164,18 @@ func TestEndSettlesOnlyRowsOlderThanTheAnswer(t *testing.T) {
 	})
 }
 
+func TestEndSpeaksOfWhenTheCopierBeganToAsk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := slow(t)
+		began := time.Now()
+		wantsEnd(t, w.ask(t.Context(), "k"), object.EndCopied) // takes three seconds
+		wantsEnd(t, w.askSeen(t.Context(), "k", began.Add(time.Second)), object.EndPresent)
+		if w.dst.calls["Head"] != 2 {
+			t.Error("a row that came during the copy was settled by what was found before it")
+		}
+	})
+}
+
 func TestLaterMissIsCopiedAlthoughAnEndIsRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := slow(t)

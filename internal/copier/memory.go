@@ -11,10 +11,11 @@ import (
 
 // memory is the budget for object bytes and the buffers in it.
 //
-// Who waits for memory holds none: a copy that holds some only ever tries for
-// more. So the copies that hold memory can always finish, and those that wait are
-// served in the order in which they came. Nobody waits while holding a slot of a
-// guard either, or one full budget would stop all reads.
+// A read or a write that holds a block never waits for more memory, so it ends
+// and frees the block whatever the others do; who waits is served in the order in
+// which they came. A copy waits with no block of its own but those of parts that
+// are under way. Nobody waits while holding a slot of a guard, or one full budget
+// would stop all reads.
 type memory struct {
 	budget *semaphore.Weighted
 	part   int64
@@ -36,7 +37,7 @@ type block struct {
 	buffer   []byte
 }
 
-// wait reserves n bytes as soon as they are free. The caller holds no block.
+// wait reserves n bytes as soon as they are free.
 func (m *memory) wait(ctx context.Context, n int64) (*block, error) {
 	reserved := m.round(n)
 	if err := m.budget.Acquire(ctx, reserved); err != nil {
@@ -46,29 +47,21 @@ func (m *memory) wait(ctx context.Context, n int64) (*block, error) {
 	return &block{m: m, reserved: reserved, length: n}, nil
 }
 
-// try reserves n bytes if they are free now, and returns nil if they are not, or
-// if somebody waits.
-func (m *memory) try(n int64) *block {
-	reserved := m.round(n)
-	if !m.budget.TryAcquire(reserved) {
-		return nil
-	}
-	m.count(reserved)
-	return &block{m: m, reserved: reserved, length: n}
-}
-
-// resize makes the block n bytes long if that needs no waiting.
+// resize makes the block n bytes long if that needs no waiting. What is in its
+// buffer may be lost.
 func (b *block) resize(n int64) bool {
 	reserved := b.m.round(n)
-	switch more := reserved - b.reserved; {
-	case more > 0 && !b.m.budget.TryAcquire(more):
+	more := reserved - b.reserved
+	if more > 0 && !b.m.budget.TryAcquire(more) {
 		return false
-	case more < 0:
-		b.m.budget.Release(-more)
-		fallthrough
-	case more > 0:
-		b.m.count(more)
+	}
+	if more != 0 {
 		b.buffer = nil
+	}
+	if more > 0 {
+		b.m.count(more)
+	} else {
+		b.m.release(-more)
 	}
 	b.reserved, b.length = reserved, n
 	return true
@@ -93,9 +86,14 @@ func (b *block) free() {
 		b.m.pool(b.reserved).Put(&buffer)
 	}
 	b.buffer = nil
-	b.m.budget.Release(b.reserved)
-	b.m.count(-b.reserved)
+	b.m.release(b.reserved)
 	b.reserved, b.length = 0, 0
+}
+
+// release counts first, so that the budget is never seen exceeded.
+func (m *memory) release(n int64) {
+	m.count(-n)
+	m.budget.Release(n)
 }
 
 func (m *memory) count(n int64) {

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/objectferry/objectferry/internal/object"
 )
 
@@ -60,50 +62,25 @@ func (c *Copier) putParts(ctx context.Context, l *lane, key string, first *opene
 	return r.of(first.Attributes), err
 }
 
-// carry takes all parts over, several at once. It waits for memory only while no
-// part of this copy holds any.
+// carry takes all parts over, several at once. It waits for memory while other
+// parts hold some, but those never wait for more, so they end and free theirs.
 func (w *parts) carry(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	ended := make(chan error, partsAtOnce)
-	var failed error
-	running, next := 0, 0
-	for {
-		for failed == nil && next < len(w.ranges) && running < partsAtOnce {
-			i := next
-			b, err := w.block(ctx, i, running == 0)
-			if err != nil {
-				failed = err
-			}
-			if b == nil {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(partsAtOnce)
+	var noMemory error
+	for i, r := range w.ranges {
+		b := w.first.block
+		if i > 0 {
+			if b, noMemory = w.c.memory.wait(ctx, r.Length); noMemory != nil {
 				break
 			}
-			next++
-			running++
-			go func() { ended <- w.part(ctx, i, b) }()
 		}
-		if running == 0 {
-			return failed
-		}
-		if err := <-ended; err != nil && failed == nil {
-			failed = err
-			cancel() // the others' errors only echo this
-		}
-		running--
+		g.Go(func() error { return w.part(ctx, i, b) })
 	}
-}
-
-// block returns the memory of part i: that of the first read, or as much as the
-// part has; nil when there is none and it may not wait.
-func (w *parts) block(ctx context.Context, i int, wait bool) (*block, error) {
-	switch n := w.ranges[i].Length; {
-	case i == 0:
-		return w.first.block, nil
-	case wait:
-		return w.c.memory.wait(ctx, n)
-	default:
-		return w.c.memory.try(n), nil
+	if err := g.Wait(); err != nil {
+		return err // the first; it also ended the wait for memory
 	}
+	return noMemory
 }
 
 // part takes part i over and frees its memory. A read or a write that fails is

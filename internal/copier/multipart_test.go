@@ -164,6 +164,34 @@ func TestFirstPartIsTriedAgainAlone(t *testing.T) {
 	})
 }
 
+func TestFirstReadThatTheGuardRepeatsIsPinnedOnceTheSizeIsKnown(t *testing.T) {
+	for name, replaced := range map[string]bool{"same version": false, "replaced": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := newGuarded(t, nil)
+				etag := g.world.src.put("k", content(5*part)).a.ETag
+				g.world.src.onGet = func(n int, _ get, r *object.Read) error {
+					if n > 1 || r == nil {
+						return nil
+					}
+					r.Body = io.NopCloser(io.LimitReader(r.Body, 1))
+					if replaced {
+						g.world.src.put("k", content(4*part+1))
+					}
+					return nil
+				}
+				wantsEnd(t, g.ask(t.Context(), "k"), object.EndCopied)
+				g.wantsCopy(t, "k")
+				g.wantsTidy(t)
+				pinned := g.world.src.countGets(func(got get) bool { return got.r.Offset == 0 && got.pin == etag })
+				if !replaced && pinned != 1 {
+					t.Errorf("%d pinned reads of the first part", pinned)
+				}
+			})
+		})
+	}
+}
+
 func TestPartThatKeepsFailingFailsTheCopy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, options{})

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/objectferry/objectferry/internal/guard"
 	"github.com/objectferry/objectferry/internal/object"
 	"github.com/objectferry/objectferry/internal/queue"
 )
@@ -83,24 +84,38 @@ func TestUnclearWriteIsSettledByLooking(t *testing.T) {
 	}
 }
 
-func TestLookingThatFailsKeepsTheMessage(t *testing.T) {
-	w := newWorld(t, options{})
-	w.src.put("k", content(10))
-	w.dst.before = func(op string, n int) error {
-		if op == "Head" && n > 1 {
-			return destFails(object.Unavailable)
-		}
-		return nil
+func TestLookingThatFailsDecides(t *testing.T) {
+	for name, test := range map[string]struct {
+		err    error
+		verb   queue.Verb
+		detail object.Detail
+	}{
+		"throttled":   {destFails(object.Throttled), queue.Retry, object.DetailThrottled},
+		"gate closed": {guard.ErrClosed, queue.HandBack, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, options{})
+			w.src.put("k", content(10))
+			w.dst.before = func(op string, n int) error {
+				if op == "Head" && n > 1 {
+					return test.err
+				}
+				return nil
+			}
+			w.dst.after = func(op string, _ int) error {
+				if op == "Put" {
+					return destFails(object.Ambiguous)
+				}
+				return nil
+			}
+			wants(t, w.ask(t.Context(), "k"), test.verb, "", test.detail)
+			if w.dst.calls["Put"] != 1 {
+				t.Errorf("%d writes", w.dst.calls["Put"])
+			}
+			w.dst.before, w.dst.after = nil, nil
+			wantsEnd(t, w.ask(t.Context(), "k"), object.EndPresent) // what we wrote is found
+		})
 	}
-	w.dst.after = func(op string, _ int) error {
-		if op == "Put" {
-			return destFails(object.Ambiguous)
-		}
-		return nil
-	}
-	wants(t, w.ask(t.Context(), "k"), queue.Retry, "", object.DetailUnavailable)
-	w.dst.before, w.dst.after = nil, nil
-	wantsEnd(t, w.ask(t.Context(), "k"), object.EndPresent) // what we wrote is found
 }
 
 func TestEachCopyHasAnIDOfItsOwn(t *testing.T) {
