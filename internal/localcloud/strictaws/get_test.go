@@ -2,6 +2,7 @@ package strictaws_test
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -88,6 +89,19 @@ func TestHeadersAreGivenBack(t *testing.T) {
 	have := kept{got.ContentType, got.ContentEncoding, got.ContentLanguage, got.ContentDisposition, got.CacheControl, got.ExpiresString, got.Metadata, got.StorageClass, got.ServerSideEncryption}
 	if d := cmp.Diff(want, have); d != "" {
 		t.Errorf("headers (-want +got):\n%s", d)
+	}
+}
+
+func TestMetadataNamesAreLowerCase(t *testing.T) {
+	cloud := strictaws.New(strictaws.Config{})
+	cloud.CreateBucket("media", strictaws.Bucket{PublicRead: true})
+	if got := putRaw(cloud, "hello", http.Header{"X-Amz-Meta-Cos-Etag": {"1"}}); got != "200 " {
+		t.Fatal(got)
+	}
+	w := httptest.NewRecorder()
+	cloud.S3().ServeHTTP(w, httptest.NewRequest("GET", "/media/k", nil))
+	if got := w.Header()["x-amz-meta-cos-etag"]; len(got) != 1 || got[0] != "1" {
+		t.Errorf("headers = %v", w.Header())
 	}
 }
 

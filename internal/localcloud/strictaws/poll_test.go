@@ -133,39 +133,46 @@ func TestRetentionDropsOldMessages(t *testing.T) {
 	})
 }
 
-// cycle sends n messages and returns what a receive of ten and their deletes cost.
-func cycle(t testing.TB, n int) time.Duration {
-	c := New(Config{})
-	if err := c.CreateQueue("q", nil); err != nil {
-		t.Fatal(err)
-	}
+// backlog is a queue with n messages waiting.
+func backlog(t *testing.T, n int) *Cloud {
+	c := pollCloud(t, "30")
 	for i := range n {
-		_ = c.Send("q", fmt.Sprint(i), nil)
+		if err := c.Send("q", fmt.Sprint(i), nil); err != nil {
+			t.Fatal(err)
+		}
 	}
-	const rounds = 100
+	return c
+}
+
+// cycle returns what a receive of ten and their delete cost, at best of twenty.
+func cycle(t *testing.T, c *Cloud) time.Duration {
 	best := time.Hour
-	for range 5 {
+	for range 20 {
 		began := time.Now()
-		for range rounds / 5 {
-			var got polledMessages
-			call(context.Background(), c, "ReceiveMessage", map[string]any{"QueueUrl": "q", "MaxNumberOfMessages": 10}, &got)
-			var del []map[string]string
-			for i, m := range got.Messages {
-				del = append(del, map[string]string{"Id": fmt.Sprint(i), "ReceiptHandle": m.ReceiptHandle})
-			}
-			if status := call(context.Background(), c, "DeleteMessageBatch", map[string]any{"QueueUrl": "q", "Entries": del}, nil); status != 200 || len(del) != 10 {
-				t.Fatalf("%d deleted: %d", len(del), status)
-			}
+		var got polledMessages
+		call(t.Context(), c, "ReceiveMessage", map[string]any{"QueueUrl": "q", "MaxNumberOfMessages": 10}, &got)
+		var del []map[string]string
+		for i, m := range got.Messages {
+			del = append(del, map[string]string{"Id": fmt.Sprint(i), "ReceiptHandle": m.ReceiptHandle})
+		}
+		if status := call(t.Context(), c, "DeleteMessageBatch", map[string]any{"QueueUrl": "q", "Entries": del}, nil); status != 200 || len(del) != 10 {
+			t.Fatalf("%d deleted: %d", len(del), status)
 		}
 		best = min(best, time.Since(began))
 	}
-	return best / (rounds / 5)
+	return best
 }
 
+// A single scan of 100,000 messages takes longer than the whole cycle, and there
+// would be a dozen; so the bound is wide enough for a busy machine.
 func TestBacklogCostsNothing(t *testing.T) {
-	few, many := cycle(t, 2_000), cycle(t, 100_000)
-	t.Logf("receive and delete of ten: %v with 2,000 waiting, %v with 100,000", few, many)
-	if many > 3*few+100*time.Microsecond {
-		t.Errorf("receive and delete of ten: %v with 2,000 waiting, %v with 100,000", few, many)
+	few, many := backlog(t, 2_000), backlog(t, 100_000)
+	fast, slow := cycle(t, few), cycle(t, many)
+	for range 4 {
+		fast, slow = min(fast, cycle(t, few)), min(slow, cycle(t, many))
+	}
+	t.Logf("receive and delete of ten: %v with 2,000 waiting, %v with 100,000", fast, slow)
+	if slow > 2*fast {
+		t.Errorf("receive and delete of ten: %v with 2,000 waiting, %v with 100,000", fast, slow)
 	}
 }

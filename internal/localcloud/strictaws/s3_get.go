@@ -56,6 +56,9 @@ func (q *s3Request) getObject() *apiError {
 func (q *s3Request) objectHeaders(v *version) {
 	h := q.w.Header()
 	for name, values := range v.header {
+		if strings.HasPrefix(name, metaPrefix) {
+			name = strings.ToLower(name) // as S3 writes it, and some clients show it
+		}
 		h[name] = values
 	}
 	h.Set("Etag", v.etag)
