@@ -213,7 +213,14 @@ func (w *wiring) destination(r *route.Route) (copier.Destination, *guard.Guard, 
 	d := r.Destination
 	atOnce := 2 * slots(w.cfg.Copy.Concurrency) // a look and a write for each
 	store := s3store.New(w.s3(d.Region, atOnce), s3store.Config{Bucket: r.Bucket, ExpectedOwner: d.ExpectedOwner, SSE: d.SSE, KMSKey: d.KMSKeyID(), StorageClass: d.StorageClass})
-	g, err := w.guard("destination "+r.Bucket, object.Destination, atOnce, store.ReadReference)
+	g, err := w.guard("destination "+r.Bucket, object.Destination, atOnce, func(ctx context.Context) error {
+		if err := alive(store.ReadReference)(ctx); err != nil {
+			return err
+		}
+		// A refusal of writes alone (a disabled key, say) is not seen by reading; a
+		// gate that it closed would open at every probe and close at every message.
+		return store.WriteReference(ctx, r.ProbeKey())
+	})
 	return store, g, err
 }
 
