@@ -59,6 +59,9 @@ func (c *Consumer) settle(batch []ack, call func([]ack) []error) {
 			case errs[i] == nil:
 				c.settled(a.lease, true)
 			case isGone(errs[i]) || !c.beat.ours(a.lease):
+				if a.out.Verb != Retry { // its end will be found again by whoever has it now
+					c.beat.taken(a.lease, errs[i])
+				}
 				c.settled(a.lease, false)
 			default:
 				left = append(left, a)

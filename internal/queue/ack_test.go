@@ -64,6 +64,31 @@ func TestAFailedDeleteIsRetriedAloneAndEndsOnlyWhenAccepted(t *testing.T) {
 	})
 }
 
+func TestADeleteThatComesTooLateIsNoEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.refuse = func(op string, _ fakeEntry) *types.BatchResultErrorEntry {
+			if op == opDelete {
+				return refusal("ReceiptHandleIsInvalid", true)
+			}
+			return nil
+		}
+		r.put(mainURL, "a", 0, nil)
+		r.start(settle)
+		time.Sleep(10 * time.Second)
+		if v := r.metric(`objectferry_ends_total{detail="",end="copied",queue="main"}`); v != "" {
+			t.Errorf("%s ends", v)
+		}
+		if n := r.count(opDelete); n != 1 || r.c.Status().Held != 0 {
+			t.Errorf("%d deletes, %d held: what is not ours is let go", n, r.c.Status().Held)
+		}
+		if r.log.lines("lease lost") != 1 {
+			t.Errorf("want one warning:\n%s", r.log)
+		}
+		r.mustStop()
+	})
+}
+
 func TestADeleteRefusedForLongerThanTheVisibilityKeepsTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -81,6 +106,41 @@ func TestADeleteRefusedForLongerThanTheVisibilityKeepsTheLease(t *testing.T) {
 		r.until(time.Minute, "it is deleted", r.deleted(m))
 		if n := len(m.received); n != 1 {
 			t.Errorf("received %d times", n)
+		}
+		r.mustStop()
+	})
+}
+
+func TestPartialFailuresOfEveryBatchCallCostNothingButTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.cfg.Slots = 64
+		r.attributes["VisibilityTimeout"] = "10"
+		n := 0
+		r.refuse = func(string, fakeEntry) *types.BatchResultErrorEntry {
+			if n++; n%3 == 0 {
+				return refusal("InternalError", false)
+			}
+			return nil
+		}
+		var all []*fakeMessage
+		for i := range 300 {
+			all = append(all, r.put(mainURL, fmt.Sprint(i), 0, nil))
+		}
+		r.start(func(ctx context.Context, d *Delivery) Outcome {
+			if d.ID == "m7" {
+				return Outcome{Verb: Bury, End: "poison"}
+			}
+			return working(15*time.Second)(ctx, d)
+		})
+		r.until(time.Hour, "all are settled", r.deleted(all...))
+		for _, m := range all {
+			if len(m.received) != 1 {
+				t.Errorf("%s was received %d times", m.id, len(m.received))
+			}
+		}
+		if n := len(r.letters()); n != 1 {
+			t.Errorf("%d letters", n)
 		}
 		r.mustStop()
 	})
@@ -114,8 +174,8 @@ func TestHandedBackMessagesBackOffByReceiveCountAndNeverByZero(t *testing.T) {
 			m := r.put(mainURL, "a", 0, nil)
 			r.start(func(context.Context, *Delivery) Outcome { return Outcome{Verb: verb} })
 			time.Sleep(3 * time.Hour)
+			waits := r.look(m).changes // before the drain, which hands back at once
 			r.mustStop()
-			waits := r.look(m).changes
 			if len(waits) < 8 {
 				t.Fatalf("given back %d times", len(waits))
 			}

@@ -23,6 +23,7 @@ var classes = map[string]object.Class{
 	"TooManyRequests":       object.Throttled,
 	"SlowDown":              object.Throttled,
 	"KmsThrottled":          object.Throttled,
+	"KmsThrottling":         object.Throttled,
 	"OverLimit":             object.Throttled, // too many messages in flight
 	"ServiceUnavailable":    object.Unavailable,
 	"InternalError":         object.Unavailable,

@@ -25,9 +25,9 @@ type fakeSQS struct {
 	t          *testing.T
 	attributes map[string]string // of the main queue
 
-	latency func(op string) time.Duration                                                     // before the answer
-	fail    func(ctx context.Context, op, url string) error                                   // instead of an answer
-	refuse  func(op string, e fakeEntry) *types.BatchResultErrorEntry                         // one entry of a batch
+	latency func(op string) time.Duration                                                             // before the answer
+	fail    func(ctx context.Context, op, url string) error                                           // instead of an answer
+	refuse  func(op string, e fakeEntry) *types.BatchResultErrorEntry                                 // one entry of a batch
 	receive func(ctx context.Context, in *sqs.ReceiveMessageInput) (*sqs.ReceiveMessageOutput, error) // instead of the queue
 
 	mu      sync.Mutex
@@ -73,7 +73,9 @@ func newFakeSQS(t *testing.T) *fakeSQS {
 		}}
 }
 
-func apiError(code string) error { return &smithy.GenericAPIError{Code: code, Message: "as the test asked"} }
+func apiError(code string) error {
+	return &smithy.GenericAPIError{Code: code, Message: "as the test asked"}
+}
 
 // put adds a message that was received earlier times before.
 func (f *fakeSQS) put(url, body string, earlier int, attributes map[string]string) *fakeMessage {

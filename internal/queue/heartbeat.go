@@ -157,6 +157,15 @@ func (h *heartbeat) lose(l *lease, why error) {
 	h.onLost(l, why)
 }
 
+// taken says that a call other than an extension found l lost.
+func (h *heartbeat) taken(l *lease, why error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !l.lost {
+		h.lose(l, why)
+	}
+}
+
 // add begins to keep a lease that was just received.
 func (h *heartbeat) add(leases []*lease) {
 	h.mu.Lock()

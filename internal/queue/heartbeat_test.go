@@ -68,6 +68,30 @@ func TestWorkLongerThanTheVisibilityIsReceivedOnce(t *testing.T) {
 	}
 }
 
+func TestOneSlowMessageHoldsUpNoQuickOnes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.attributes["VisibilityTimeout"] = "30"
+		slow := r.put(mainURL, "slow", 0, nil)
+		var quick []*fakeMessage
+		for i := range 50 {
+			quick = append(quick, r.put(mainURL, fmt.Sprint(i), 0, nil))
+		}
+		r.start(func(ctx context.Context, d *Delivery) Outcome {
+			if d.Body == "slow" {
+				return working(90*time.Second)(ctx, d)
+			}
+			return working(time.Second)(ctx, d)
+		})
+		r.until(15*time.Second, "the quick ones are settled", r.deleted(quick...))
+		r.until(90*time.Second, "the slow one is settled", r.deleted(slow))
+		if len(slow.received) != 1 {
+			t.Errorf("the slow one was received %d times", len(slow.received))
+		}
+		r.mustStop()
+	})
+}
+
 func TestOneHeartbeatServesAnyNumberInBatchesOfTen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 3000
@@ -239,23 +263,24 @@ func TestAStubbornWorkerHoldsUpNobodysHeartbeat(t *testing.T) {
 	})
 }
 
-func TestACallThatHangsHoldsUpNoOtherExtension(t *testing.T) {
+func TestCallsThatHangHoldUpNoOtherExtension(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		const n = 200
 		r := newRig(t)
-		r.cfg.Slots = 40
+		r.cfg.Slots = n
 		r.attributes["VisibilityTimeout"] = "20"
 		var calls atomic.Int64
 		r.fail = func(ctx context.Context, op, _ string) error {
-			if op == opChange && calls.Add(1)%7 == 1 {
+			if op == opChange && calls.Add(1) <= n/batchMax {
 				<-ctx.Done()
 			}
 			return ctx.Err()
 		}
 		var all []*fakeMessage
-		for i := range 40 {
+		for i := range n {
 			all = append(all, r.put(mainURL, fmt.Sprint(i), 0, nil))
 		}
-		r.start(working(2 * time.Minute))
+		r.start(working(time.Minute))
 		r.until(5*time.Minute, "all are settled", r.deleted(all...))
 		for _, m := range all {
 			if len(m.received) != 1 {

@@ -127,6 +127,7 @@ func (c *Consumer) admit() (int, <-chan struct{}) {
 }
 
 // watchDepth measures the queue, and follows a change of its visibility timeout.
+// A call that fails is counted, and the gauges keep what they last showed.
 func (c *Consumer) watchDepth(ctx context.Context) {
 	states := map[types.QueueAttributeName]string{
 		types.QueueAttributeNameApproximateNumberOfMessages:           "visible",

@@ -168,7 +168,7 @@ func (s *Sender) send(ctx context.Context, entries []types.SendMessageBatchReque
 	return errs
 }
 
-// errPending stands for the answer of a parcel that is on its way.
+// errPending stands for an answer that nobody has given yet.
 var errPending = &object.Error{Side: object.Queue, Op: opSend, Class: object.Canceled}
 
 // deliver owns one batch until each of its parcels is settled.
@@ -210,6 +210,9 @@ func (s *Sender) attempt(batch []*parcel) (left []*parcel, asked bool) {
 		err = s.caller.Do(s.ctx, opSend, int64(bytesOf(batch)), call)
 	}
 	if !asked {
+		if err == nil { // never take an entry for sent that nobody sent
+			err = errPending
+		}
 		for _, p := range left {
 			p.err = err
 		}

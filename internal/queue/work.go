@@ -178,7 +178,7 @@ func (c *Consumer) leaseLost(l *lease, why error) {
 // span is the consumer span of one delivery. It links to the producer's and does
 // not continue it: a batch has many parents.
 func (c *Consumer) span(ctx context.Context, l *lease) (context.Context, trace.Span) {
-	options := []trace.SpanStartOption{trace.WithNewRoot(), trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(
+	options := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(
 		semconv.MessagingSystemAWSSQS, semconv.MessagingDestinationName(queueName(c.cfg.URL)),
 		semconv.MessagingOperationTypeProcess, semconv.MessagingOperationName("process"),
 		semconv.MessagingMessageID(l.delivery.ID), attribute.Int(telemetry.AttrReceives, l.delivery.Receives))}

@@ -93,7 +93,9 @@ func TestTheOriginalStaysWhileTheDeadLetterQueueCannotBeReached(t *testing.T) {
 			return nil
 		}
 		m := r.put(mainURL, "a", 0, nil)
-		r.start(func(context.Context, *Delivery) Outcome { return Outcome{Verb: Bury, End: "poison", Detail: "undecoded"} })
+		r.start(func(context.Context, *Delivery) Outcome {
+			return Outcome{Verb: Bury, End: "poison", Detail: "undecoded"}
+		})
 		time.Sleep(10 * time.Minute)
 		if m := r.look(m); m.deleted || len(m.changes) < 2 || m.changes[0] < 5 {
 			t.Errorf("deleted %t, given back %v", m.deleted, m.changes)
@@ -172,7 +174,7 @@ func TestAPanicCostsOneDeliveryAndIsLoggedWithoutTheBody(t *testing.T) {
 func TestASuspectIsWorkedOnAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
-		r.cfg.Slots = 16
+		r.cfg.Slots = 64
 		r.latency = func(string) time.Duration { return 20 * time.Millisecond }
 		var all []*fakeMessage
 		for i := range 300 {
@@ -213,6 +215,28 @@ func (c *Consumer) suspectsNow() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.suspects)
+}
+
+// So that the culprit does not stand before the same innocents at every start.
+func TestSuspectsWaitInOrderOfReceivesAndOfChance(t *testing.T) {
+	first := map[string]int{}
+	for range 200 {
+		c := &Consumer{}
+		for _, d := range []Delivery{{ID: "a", Receives: 6}, {ID: "b", Receives: 5}, {ID: "c", Receives: 5}, {ID: "d", Receives: 9}, {ID: "e", Receives: 6}} {
+			c.enqueue(&lease{delivery: &d})
+		}
+		order := ""
+		for i, l := range c.suspects {
+			order += l.delivery.ID
+			if i > 0 && l.delivery.Receives < c.suspects[i-1].delivery.Receives {
+				t.Fatalf("order %s", order)
+			}
+		}
+		first[order]++
+	}
+	if len(first) != 4 {
+		t.Errorf("orders %v, want each of the four", first)
+	}
 }
 
 // A process that dies with whatever it works on takes nobody along twice: its
