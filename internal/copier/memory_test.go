@@ -166,6 +166,31 @@ func TestBufferOfAFailedWriteIsNotWrittenInto(t *testing.T) {
 	}
 }
 
+func TestResizedBlockReservesWhatItHas(t *testing.T) {
+	w := newWorld(t, options{memory: 64 << 10, part: 16 << 10})
+	b, err := w.memory.wait(t.Context(), 12<<10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int64{8 << 10, 16 << 10, 0, 4 << 10} {
+		b.bytes()
+		if !b.resize(n) || int64(len(b.bytes())) != n || w.memory.held.Load() != n {
+			t.Errorf("resized to %d: %d bytes, %d reserved", n, len(b.bytes()), w.memory.held.Load())
+		}
+		rest := 64<<10 - n
+		if !w.memory.budget.TryAcquire(rest) {
+			t.Fatalf("resized to %d: the rest is not free", n)
+		}
+		if b.resize(n + 4<<10) {
+			t.Errorf("grew beyond the budget")
+		}
+		w.memory.budget.Release(rest)
+	}
+	b.free()
+	b.free()
+	w.wantsTidy(t)
+}
+
 func TestReservationIsLittleMoreThanTheLength(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const part = 16 << 20

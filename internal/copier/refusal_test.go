@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -88,14 +89,12 @@ func (g *guarded) run(t *testing.T) {
 // reopens waits until a gate admits work.
 func reopens(t *testing.T, g *guard.Guard) {
 	t.Helper()
-	for {
-		n, changed := g.Admit()
-		if n > 0 {
-			return
-		}
+	late := time.After(time.Hour)
+	for closed(g) {
+		_, changed := g.Admit()
 		select {
 		case <-changed:
-		case <-t.Context().Done():
+		case <-late:
 			t.Fatal("the gate stays closed")
 		}
 	}
