@@ -40,13 +40,15 @@ func TestRoleMadeARequestOfItsSessionsOnly(t *testing.T) {
 
 func TestZeroRoleMadeNothing(t *testing.T) {
 	var row Row
-	row.Parse([]byte(origin + " " + signed + ` ID REST.HEAD.OBJECT a "HEAD /a HTTP/1.1" 404 NoSuchKey - - 8 - "-" "curl" -`))
-	if row.Requester == nil || (Role{}).Made(&row) {
-		t.Error("made")
+	for _, requester := range []string{signed, "79a59df900b949e55d96a1e698fbacedfd6e09d98eacf8f8d5218e7", "-"} {
+		row.Parse([]byte(origin + " " + requester + ` ID REST.HEAD.OBJECT a "HEAD /a HTTP/1.1" 404 NoSuchKey - - 8 - "-" "curl" -`))
+		if row.Verdict != Miss || (Role{}).Made(&row) {
+			t.Errorf("%s: made", requester)
+		}
 	}
 }
 
-func TestARNThatIsNotARolesIsRefused(t *testing.T) {
+func TestARNOfNoRoleIsRefused(t *testing.T) {
 	for _, arn := range []string{
 		"", "copy", "arn:aws:sts::111122223333", "arn:aws:sts::111122223333:assumed-role", "arn:aws:sts::111122223333:assumed-role/",
 		"arn:aws:sts::111122223333:assumed-role/copy/i-0123", "arn:aws:iam::111122223333:user/copy", "arn:aws:iam::111122223333:role/",

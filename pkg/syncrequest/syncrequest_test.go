@@ -2,6 +2,7 @@ package syncrequest
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -78,6 +79,19 @@ func TestBodyIsPrintableASCII(t *testing.T) {
 	for i := range len(body) {
 		if body[i] < 0x20 || body[i] > 0x7e {
 			t.Fatalf("byte %#02x at %d", body[i], i)
+		}
+	}
+}
+
+func TestOnlyUnreservedCharactersAndSlashesStayAsTheyAre(t *testing.T) {
+	const stay = "-./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz~"
+	for _, c := range []byte(allBytes()) {
+		want := fmt.Sprintf("%%%02X", c)
+		if strings.IndexByte(stay, c) >= 0 {
+			want = string(c)
+		}
+		if got := EscapeKey(string([]byte{c})); got != want {
+			t.Errorf("%#02x became %s", c, got)
 		}
 	}
 }
@@ -184,6 +198,7 @@ func TestEncodeRefusesWhatDecodeWould(t *testing.T) {
 	tests := map[string]func(*Request){
 		"no bucket":   func(r *Request) { r.Bucket = "" },
 		"odd bucket":  func(r *Request) { r.Bucket = "a\xffb" },
+		"wide bucket": func(r *Request) { r.Bucket = "\u0161\u0162" }, // ends in the bytes of letters
 		"no key":      func(r *Request) { r.Key = "" },
 		"no time":     func(r *Request) { r.Seen = time.Time{} },
 		"far future":  func(r *Request) { r.Seen = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) },
