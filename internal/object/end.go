@@ -44,6 +44,7 @@ const (
 
 // Details of other ends.
 const (
+	DetailEmpty     Detail = "empty"     // EndParsed: not a single row
 	DetailDeleted   Detail = "deleted"   // EndFiltered: a delete marker stands at the destination
 	DetailObserved  Detail = "observed"  // EndFiltered: the route only counts what it would copy
 	DetailUndecoded Detail = "undecoded" // EndPoison: the body is not one of ours

@@ -120,10 +120,11 @@ func (p *Parser) Handle(ctx context.Context, d *queue.Delivery) queue.Outcome {
 		}
 	}
 	// All records are read even if one fails: what can be requested now is.
-	end := object.EndParsed
+	end, rows := object.EndParsed, int64(0)
 	var worst *queue.Outcome
 	for i, r := range records {
-		gone, err := p.object(ctx, places[i], r)
+		n, gone, err := p.object(ctx, places[i], r)
+		rows += n
 		if gone {
 			end = object.EndGone
 		}
@@ -137,7 +138,11 @@ func (p *Parser) Handle(ctx context.Context, d *queue.Delivery) queue.Outcome {
 	if worst != nil {
 		return *worst
 	}
-	return queue.Outcome{Verb: queue.Settle, End: string(end)}
+	out := queue.Outcome{Verb: queue.Settle, End: string(end)}
+	if end == object.EndParsed && rows == 0 && len(records) > 0 {
+		out.Detail = string(object.DetailEmpty)
+	}
+	return out
 }
 
 // place is the configured log that a record belongs to.
@@ -164,7 +169,7 @@ func (p *Parser) unsettled(ctx context.Context, d *queue.Delivery, r s3event.Rec
 
 // object reads one log object, requests its misses and, where the configuration
 // says so, deletes it. gone reports that it was already consumed.
-func (p *Parser) object(ctx context.Context, place config.Log, r s3event.Record) (gone bool, err error) {
+func (p *Parser) object(ctx context.Context, place config.Log, r s3event.Record) (rows int64, gone bool, err error) {
 	ctx, span := p.Tel.Tracer.Start(ctx, telemetry.SpanParse, trace.WithSpanKind(trace.SpanKindInternal))
 	defer func() { telemetry.EndSpan(span, err) }()
 	start := time.Now()
@@ -175,21 +180,21 @@ func (p *Parser) object(ctx context.Context, place config.Log, r s3event.Record)
 	span.SetAttributes(attribute.Int64(telemetry.AttrRows, s.rows), attribute.Int64(telemetry.AttrMisses, s.misses))
 	switch class := object.ClassOf(err); {
 	case class == object.Absent && place.WhenDone == "delete":
-		return true, nil
+		return 0, true, nil
 	case class == object.Denied:
 		if _, err := g.Refused(ctx, err, func(ctx context.Context) error { return p.Logs.Reference(ctx, place.Bucket) }); err != nil {
-			return false, err
+			return 0, false, err
 		}
-		return false, err
+		return 0, false, err
 	case err != nil:
-		return false, err
+		return 0, false, err
 	}
 	if place.WhenDone == "delete" {
 		if err := g.Do(ctx, "DeleteObject", 0, func(ctx context.Context) error { return p.Logs.Delete(ctx, place.Bucket, r.Key) }); err != nil {
-			return false, fmt.Errorf("delete log object: %w", err)
+			return 0, false, fmt.Errorf("delete log object: %w", err)
 		}
 	}
 	p.Tel.Log.Info().Ctx(ctx).Str("log", fmt.Sprintf("%+q", "s3://"+place.Bucket+"/"+r.Key)).Int64("rows", s.rows).Int64("misses", s.misses).
 		Int64("requested", s.requested).Int64("unparsed", s.unparsed).Dur("took", time.Since(start)).Msg("log object parsed")
-	return false, nil
+	return s.rows, false, nil
 }

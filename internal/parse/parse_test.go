@@ -370,8 +370,9 @@ func TestLogsOfEveryShape(t *testing.T) {
 		t.Run(c.what, func(t *testing.T) {
 			b := newBench(t, nil)
 			b.store.objects["log-bucket/access/1"] = c.log
-			if got := b.Handle(t.Context(), notification("access/1")); got.Verb != queue.Settle || got.End != "parsed" {
-				t.Errorf("%+v, want it parsed", got)
+			got := b.Handle(t.Context(), notification("access/1"))
+			if got.Verb != queue.Settle || got.End != "parsed" || (got.Detail == "empty") != (len(c.log) == 0) {
+				t.Errorf("%+v, want it parsed, and only the empty one empty", got)
 			}
 			if diff := cmp.Diff(c.want, b.sender.keys); diff != "" {
 				t.Errorf("requested (-want +got):\n%s", diff)
