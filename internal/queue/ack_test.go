@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,7 +22,7 @@ func TestEachOfABatchIsDeletedInOneCall(t *testing.T) {
 		}
 		r.start(settle)
 		r.until(time.Second, "all are deleted", r.deleted(all...))
-		if got := r.batches[opDelete]; len(got) != 1 || got[0] != 10 {
+		if got := r.sizes(opDelete); len(got) != 1 || got[0] != 10 {
 			t.Errorf("deleted in batches of %v, want one of 10", got)
 		}
 		r.mustStop()
@@ -54,7 +55,7 @@ func TestAFailedDeleteIsRetriedAloneAndEndsOnlyWhenAccepted(t *testing.T) {
 		if v := r.metric(ends); v != "10" {
 			t.Errorf("%s ends, want 10", v)
 		}
-		if got := r.batches[opDelete]; !slices.Equal(got, []int{10, 1, 1, 1}) {
+		if got := r.sizes(opDelete); !slices.Equal(got, []int{10, 1, 1, 1}) {
 			t.Errorf("deleted in batches of %v, want the failed entry alone", got)
 		}
 		if len(all[3].received) != 1 {
@@ -92,9 +93,9 @@ func TestADeleteThatComesTooLateIsNoEnd(t *testing.T) {
 func TestADeleteRefusedForLongerThanTheVisibilityKeepsTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
-		refused := true
+		var healed atomic.Bool
 		r.fail = func(_ context.Context, op, _ string) error {
-			if op == opDelete && refused {
+			if op == opDelete && !healed.Load() {
 				return apiError("RequestThrottled")
 			}
 			return nil
@@ -102,7 +103,7 @@ func TestADeleteRefusedForLongerThanTheVisibilityKeepsTheLease(t *testing.T) {
 		m := r.put(mainURL, "a", 0, nil)
 		r.start(settle)
 		time.Sleep(5 * time.Minute)
-		refused = false
+		healed.Store(true)
 		r.until(time.Minute, "it is deleted", r.deleted(m))
 		if n := len(m.received); n != 1 {
 			t.Errorf("received %d times", n)
@@ -198,7 +199,7 @@ func TestBacksAreBatched(t *testing.T) {
 		}
 		r.start(func(context.Context, *Delivery) Outcome { return Outcome{Verb: HandBack} })
 		time.Sleep(time.Second)
-		if got := r.batches[opChange]; !slices.Equal(got, []int{10}) {
+		if got := r.sizes(opChange); !slices.Equal(got, []int{10}) {
 			t.Errorf("given back in batches of %v, want one of 10", got)
 		}
 		r.mustStop()

@@ -133,12 +133,12 @@ func TestADrainEndsAlthoughSQSDoesNotAnswer(t *testing.T) {
 		r := newRig(t)
 		r.put(mainURL, "a", 0, nil)
 		r.start(settle)
-		r.fail = func(ctx context.Context, op, _ string) error {
+		r.failWith(func(ctx context.Context, op, _ string) error {
 			if op != opReceive {
 				<-ctx.Done()
 			}
 			return ctx.Err()
-		}
+		})
 		time.Sleep(time.Second)
 		r.work()
 		start := time.Now()

@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -129,6 +130,20 @@ func (f *fakeSQS) count(op string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.calls[op]
+}
+
+// sizes are those of the batches of one operation so far.
+func (f *fakeSQS) sizes(op string) []int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.batches[op])
+}
+
+// failWith changes fail while calls are made.
+func (f *fakeSQS) failWith(fail func(ctx context.Context, op, url string) error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.fail = fail
 }
 
 // expire needs mu.
@@ -349,6 +364,8 @@ func (f *fakeSQS) GetQueueAttributes(ctx context.Context, in *sqs.GetQueueAttrib
 		return nil, err
 	}
 	out := &sqs.GetQueueAttributesOutput{Attributes: map[string]string{}}
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	for _, name := range in.AttributeNames {
 		if v, ok := f.attributes[string(name)]; ok {
 			out.Attributes[string(name)] = v

@@ -189,7 +189,7 @@ func TestALeaseWithoutAnAcceptedExtensionIsLostAtItsDeadline(t *testing.T) {
 		if n := r.count(opChange); n < 4 || n > 12 {
 			t.Errorf("%d attempts to extend it within its last half minute", n)
 		}
-		r.fail = nil
+		r.failWith(nil)
 		r.work()
 		r.mustStop()
 	})
@@ -213,7 +213,7 @@ func TestAnUnknownErrorNeverEndsTheHeartbeatAndIsRetriedAlone(t *testing.T) {
 		}
 		r.start(working(12 * time.Second))
 		time.Sleep(8 * time.Second)
-		if got := fmt.Sprint(r.batches[opChange]); got != "[4 1 1]" {
+		if got := fmt.Sprint(r.sizes(opChange)); got != "[4 1 1]" {
 			t.Errorf("batches of %s, want the failed entry alone: [4 1 1]", got)
 		}
 		if r.metric(`objectferry_sqs_calls_total{call="ChangeMessageVisibilityBatch",queue="main",result="partial"}`) != "2" {
@@ -295,17 +295,20 @@ func TestExtensionsEndBeforeTwelveHours(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		m := r.put(mainURL, "a", 2, nil)
-		var cause error
-		var after time.Duration
+		type ending struct {
+			cause error
+			after time.Duration
+		}
+		ended := make(chan ending, 2)
 		start := time.Now()
 		r.start(func(ctx context.Context, _ *Delivery) Outcome {
 			<-ctx.Done()
-			cause, after = context.Cause(ctx), time.Since(start)
+			ended <- ending{context.Cause(ctx), time.Since(start)}
 			return Outcome{Verb: HandBack}
 		})
 		time.Sleep(12*time.Hour - time.Second)
-		if cause != ErrHeldTooLong || after < 12*time.Hour-2*time.Minute {
-			t.Errorf("ended after %s with %v", after, cause)
+		if e := <-ended; e.cause != ErrHeldTooLong || e.after < 12*time.Hour-2*time.Minute {
+			t.Errorf("ended after %s with %v", e.after, e.cause)
 		}
 		if m := r.look(m); m.changes[len(m.changes)-1] == 60 || len(m.received) != 2 {
 			t.Errorf("not handed back: last visibility %d, received %d times", m.changes[len(m.changes)-1], len(m.received))

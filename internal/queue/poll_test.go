@@ -223,9 +223,9 @@ func TestOneWorkerWithABatchOfOneFinishesFiveMessages(t *testing.T) {
 func TestAReceiveThatHangsHasADeadlineAndIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
-		hang := true
+		var healed atomic.Bool
 		r.fail = func(ctx context.Context, op, _ string) error {
-			if op == opReceive && hang {
+			if op == opReceive && !healed.Load() {
 				<-ctx.Done()
 			}
 			return ctx.Err()
@@ -236,7 +236,7 @@ func TestAReceiveThatHangsHasADeadlineAndIsTriedAgain(t *testing.T) {
 		if s := r.c.Status(); s.Failures == 0 || !s.LastReceive.IsZero() || time.Since(s.Tick) > time.Minute {
 			t.Errorf("while receives hang: %+v", s)
 		}
-		hang = false
+		healed.Store(true)
 		r.until(time.Minute, "it resumes by itself", r.deleted(m))
 		if s := r.c.Status(); s.Failures != 0 || time.Since(s.LastReceive) > time.Minute {
 			t.Errorf("after receives hung: %+v", s)
@@ -251,9 +251,9 @@ func TestFailingReceivesBackOffAndRecover(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(t)
 				r.cfg.Slots = 64
-				failing := true
+				var healed atomic.Bool
 				r.fail = func(ctx context.Context, op, _ string) error {
-					if op == opReceive && failing {
+					if op == opReceive && !healed.Load() {
 						return err
 					}
 					return nil
@@ -264,7 +264,7 @@ func TestFailingReceivesBackOffAndRecover(t *testing.T) {
 				if n := r.count(opReceive); n < 3 || n > 10 {
 					t.Errorf("%d receives in a minute of failures, want 3 to 10", n)
 				}
-				failing = false
+				healed.Store(true)
 				r.until(30*time.Second, "it recovers", r.deleted(m))
 				if r.log.lines("receives fail") != 1 || r.log.lines("receives succeed again") != 1 {
 					t.Errorf("want one line a change of state:\n%s", r.log)

@@ -85,9 +85,9 @@ func TestHandBackNeverMakesADeadLetter(t *testing.T) {
 func TestTheOriginalStaysWhileTheDeadLetterQueueCannotBeReached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
-		down := true
+		var healed atomic.Bool
 		r.fail = func(_ context.Context, op, url string) error {
-			if op == opSend && down {
+			if op == opSend && !healed.Load() {
 				return apiError("ServiceUnavailable")
 			}
 			return nil
@@ -100,7 +100,7 @@ func TestTheOriginalStaysWhileTheDeadLetterQueueCannotBeReached(t *testing.T) {
 		if m := r.look(m); m.deleted || len(m.changes) < 2 || m.changes[0] < 5 {
 			t.Errorf("deleted %t, given back %v", m.deleted, m.changes)
 		}
-		down = false
+		healed.Store(true)
 		r.until(time.Hour, "it is dead", r.deleted(m))
 		if got := r.letters(); len(got) != 1 || strs(got[0].attributes)["end"] != "poison" {
 			t.Errorf("%d letters", len(got))
@@ -254,7 +254,7 @@ func TestAMessageThatKillsTheProcessTakesNobodyAlongForLong(t *testing.T) {
 		for len(killer.received) < 25 {
 			dead := make(chan struct{})
 			var once atomic.Bool
-			r.fail = func(context.Context, string, string) error { return nil }
+			r.failWith(nil)
 			r.start(func(ctx context.Context, d *Delivery) Outcome {
 				if d.ID == killer.id && once.CompareAndSwap(false, true) {
 					close(dead)
@@ -267,7 +267,7 @@ func TestAMessageThatKillsTheProcessTakesNobodyAlongForLong(t *testing.T) {
 				}
 			})
 			<-dead
-			r.fail = func(context.Context, string, string) error { return apiError("ServiceUnavailable") } // nothing leaves a dead process
+			r.failWith(func(context.Context, string, string) error { return apiError("ServiceUnavailable") }) // nothing leaves a dead process
 			r.work()
 			<-r.done
 			time.Sleep(time.Minute)
