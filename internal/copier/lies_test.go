@@ -147,4 +147,3 @@ func TestWithoutETagOnlyOnePartIsCopied(t *testing.T) {
 	wantsEnd(t, w.ask(t.Context(), "small"), object.EndCopied)
 	wants(t, w.ask(t.Context(), "large"), queue.Retry, "", object.DetailCorrupt)
 }
-

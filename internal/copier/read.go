@@ -93,13 +93,14 @@ func (c *Copier) readFirst(ctx context.Context, l *lane, key string, o *opened) 
 		return nil
 	}
 	l.learn(o.part.Length)
+	body := o.block.bytes() // before others may see the block
 	if !o.whole() {
 		if r.ETag == "" {
 			return corrupt(key, errors.New("no ETag, so the parts cannot be pinned to one version"))
 		}
 		close(o.known)
 	}
-	return fill(o.block.bytes(), r.Body, key)
+	return fill(body, r.Body, key)
 }
 
 // whole reports whether the first part is all there is.

@@ -288,4 +288,3 @@ func (u *fakeUpload) Abort(ctx context.Context) error {
 		return nil
 	})
 }
-
