@@ -28,7 +28,7 @@ const motoPage = 7
 // input closes, also when the tests are killed.
 var startMoto = sync.OnceValues(func() (url string, err error) {
 	shell := exec.Command("sh", "-c", `"$@" & read -r _; kill $!; wait`, "sh", motoProgram, "-H", "127.0.0.1", "-p", "0")
-	shell.Env = append(os.Environ(), fmt.Sprintf("MOTO_S3_DEFAULT_MAX_KEYS=%d", motoPage))
+	shell.Env = append(os.Environ(), "TZ=UTC", fmt.Sprintf("MOTO_S3_DEFAULT_MAX_KEYS=%d", motoPage)) // its events tell local time
 	if _, err := shell.StdinPipe(); err != nil {
 		return "", err
 	}
