@@ -87,10 +87,22 @@ func NewConsumer(api sqsAPI, gate Gate, h Handler, cfg Config, tel *telemetry.Te
 	return c, nil
 }
 
+// errSettings is in the chain of an error that the queue's own settings make.
+var errSettings = errors.New("the queue's settings do not do")
+
+// Permanent reports whether an error of Open stands until somebody changes the
+// queue's settings, so that trying again is in vain.
+func Permanent(err error) bool { return errors.Is(err, errSettings) }
+
 // Open reads the queue's visibility timeout and finds its dead-letter queue. An
-// error of class object.Refused without a redrive policy cannot be mended by
-// trying again.
+// error that is not Permanent is worth another try.
 func (c *Consumer) Open(ctx context.Context) error {
+	for i := range c.ticks { // a queue that cannot be opened yet is no loop that hangs
+		c.tick(i)
+	}
+	for i := range c.ticks { // being tried again and again is no stalled loop
+		c.tick(i)
+	}
 	attributes, err := c.attributes(ctx, types.QueueAttributeNameVisibilityTimeout, types.QueueAttributeNameRedrivePolicy)
 	if err != nil {
 		return fmt.Errorf("open queue %q: %w", c.cfg.Name, err)
@@ -137,7 +149,7 @@ func (c *Consumer) setVisibility(attributes map[string]string) error {
 	v, err := strconv.Atoi(s)
 	if err != nil || v < 1 {
 		return &object.Error{Side: object.Queue, Op: "GetQueueAttributes", Class: object.Refused, Code: codeVisibility,
-			Err: fmt.Errorf("visibility timeout %q, need at least 1 second", s), Hint: "set the queue's visibility timeout, 60 s is good"}
+			Err: fmt.Errorf("%w: visibility timeout %q, need at least 1 second", errSettings, s), Hint: "set the queue's visibility timeout, 60 s is good"}
 	}
 	c.beat.visibility.Store(int64(time.Duration(v) * time.Second))
 	return nil
@@ -174,7 +186,7 @@ func (c *Consumer) deadLetterURL(ctx context.Context, policy string) (url string
 		return "", 0, fmt.Errorf("find its dead-letter queue %q: %w", arn[5], Classify(err, op))
 	}
 	if out == nil || deref(out.QueueUrl) == "" {
-		return "", 0, refused(fmt.Sprintf("no URL for the dead-letter queue %q", arn[5]))
+		return "", 0, &object.Error{Side: object.Queue, Op: op, Class: object.Unavailable, Err: errors.New("an answer without a URL")}
 	}
 	return *out.QueueUrl, limit, nil
 }

@@ -5,10 +5,12 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -50,13 +52,38 @@ func TestOpenRefusesAQueueThatCannotBeConsumedSafely(t *testing.T) {
 				}
 				return
 			}
-			if err == nil || !strings.Contains(err.Error(), tc.want) || object.ClassOf(err) != object.Refused {
-				t.Errorf("%v, want class refused and %q", err, tc.want)
+			if err == nil || !strings.Contains(err.Error(), tc.want) || object.ClassOf(err) != object.Refused || !Permanent(err) {
+				t.Errorf("%v, want a permanent one of class refused with %q", err, tc.want)
 			}
 			if err := c.Run(t.Context(), t.Context()); err == nil {
 				t.Error("it runs although it was not opened")
 			}
 		})
+	}
+}
+
+func TestOpenMayBeTriedAgainWhileAWSCannotBeReached(t *testing.T) {
+	for _, failing := range []string{"GetQueueAttributes", "GetQueueUrl"} {
+		f := newFakeSQS(t)
+		f.fail = func(_ context.Context, op, _ string) error {
+			if op == failing {
+				return apiError("ServiceUnavailable")
+			}
+			return nil
+		}
+		cfg := DefaultConfig()
+		cfg.Name, cfg.URL = "main", mainURL
+		c, err := NewConsumer(f, &testGate{}, settle, cfg, telemetry.Nop())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Open(t.Context()); object.ClassOf(err) != object.Unavailable || Permanent(err) {
+			t.Errorf("%s fails: %v", failing, err)
+		}
+		f.fail = nil
+		if err := c.Open(t.Context()); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
@@ -153,6 +180,44 @@ func TestTheClientRetriesNothingNamesItselfAndTakesACABundle(t *testing.T) {
 	}
 	if a := agent.Load().(string); !strings.Contains(a, "app/objectferry") {
 		t.Errorf("user agent %q", a)
+	}
+}
+
+func TestAProbeAsksTheQueueWithoutSendingAMessage(t *testing.T) {
+	answer := ""
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if r.Header.Get("X-Amz-Target") != "AmazonSQS.SendMessageBatch" || !strings.Contains(string(body), `"Entries":[]`) {
+			t.Errorf("%s with %s", r.Header.Get("X-Amz-Target"), body)
+		}
+		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+		status, code, _ := strings.Cut(answer, " ")
+		n, _ := strconv.Atoi(status)
+		w.WriteHeader(n)
+		if code != "" {
+			fmt.Fprintf(w, `{"__type":"com.amazonaws.sqs#%s","message":"m"}`, code)
+		} else {
+			fmt.Fprint(w, `{}`)
+		}
+	}))
+	defer server.Close()
+	for k, v := range map[string]string{"AWS_CA_BUNDLE": "", "AWS_ENDPOINT_URL": server.URL, "AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "key",
+		"AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull} {
+		t.Setenv(k, v)
+	}
+	client, err := Connect(t.Context(), "us-west-2", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for given, want := range map[string]object.Class{
+		"400 EmptyBatchRequest": "", "200": "", "400 SomethingNew": "",
+		"400 AccessDeniedException": object.Refused, "400 QueueDoesNotExist": object.Refused, "400 KmsAccessDenied": object.Refused,
+		"400 RequestThrottled": object.Throttled, "503": object.Unavailable, "500 InternalError": object.Unavailable,
+	} {
+		answer = given
+		if got := object.ClassOf(Probe(t.Context(), client, server.URL+"/111122223333/main")); got != want {
+			t.Errorf("%s is %q, want %q", given, got, want)
+		}
 	}
 }
 

@@ -9,29 +9,24 @@ import (
 	"github.com/objectferry/objectferry/internal/object"
 )
 
-// Permanent reports whether an error of Consumer.Open is one that trying again
-// cannot mend: the queue itself is set up wrongly.
-func Permanent(err error) bool {
-	switch object.CodeOf(err) {
-	case codeRedrivePolicy, codeVisibility:
-		return true
-	}
-	return false
-}
-
-// Probe asks whether messages may be sent to the queue at url, without sending
-// one: it tries a batch of none. SQS says EmptyBatchRequest to those who may send
-// and AccessDenied to those who may not. (That it asks for the permission first is
-// not documented. If it does not, a refused queue is asked with a message of the
-// backlog at each interval instead, which is slower to notice and as safe.)
+// Probe asks whether a queue would take messages from us, without sending one:
+// an empty batch is refused with EmptyBatchRequest by a queue that lives and lets
+// us send, and with the reason by one that does not. nil is alive; the error is an
+// *object.Error.
+//
+// That SQS looks at permissions before it looks at the batch is unverified; were
+// it not so, a queue that refuses us would pass for alive and its messages back
+// off one by one.
 func Probe(ctx context.Context, api sqsAPI, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
 	_, err := api.SendMessageBatch(ctx, &sqs.SendMessageBatchInput{QueueUrl: &url, Entries: []types.SendMessageBatchRequestEntry{}})
 	if err == nil {
 		return nil
 	}
-	switch e := Classify(err, opSend); e.Class {
-	case object.Unavailable, object.Throttled, object.Refused, object.Canceled:
-		return e
+	e := Classify(err, opSend)
+	if e.Class == object.Unknown || e.Class == object.Unfit || e.Code == "EmptyBatchRequest" {
+		return nil // it has read the batch
 	}
-	return nil
+	return e
 }
