@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -20,13 +21,23 @@ func newRunCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run",
 		Short: "Run the service",
-		Args:  usageArgs(cobra.NoArgs),
+		Long: `Run the service until SIGTERM or Ctrl-C, and then drain: nothing new is received,
+and what is in hand is finished within the configuration's drain. A second signal
+hands it back at once. Nothing is lost either way, nor by kill -9.
+
+The process logs JSON lines to standard error and serves /healthz, /readyz,
+/statusz and /metrics on admin.listen. A source that is down does not end it: see
+/statusz.`,
+		Example: `  objectferry run --config objectferry.yaml
+  objectferry run --config objectferry.yaml --role parse   # reads logs only, needs no COS credentials
+  OBJECTFERRY_LOG_LEVEL=debug objectferry run              # each field has a variable`,
+		Args: usageArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			r, err := app.ParseRole(role)
 			if err != nil {
 				return usageError{err}
 			}
-			cfg, err := config.Load(configFile, config.Overrides{})
+			cfg, err := config.Load(configFile, nil)
 			if err != nil {
 				return err
 			}
@@ -38,6 +49,11 @@ func newRunCommand() *cobra.Command {
 	return c
 }
 
+// besideObjects is the memory, in bytes, that the process is given beside the
+// object bytes that copy.memory bounds. Past the sum the garbage collector works
+// harder, so that buffers which were let go do not add up.
+const besideObjects = 64 << 20
+
 // serve runs until a signal comes or a part fails. The first signal drains, the
 // second hastens it.
 func serve(cfg *config.Config, role app.Role) (err error) {
@@ -45,10 +61,13 @@ func serve(cfg *config.Config, role app.Role) (err error) {
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
 
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(int64(cfg.Copy.Memory) + besideObjects)
+	}
 	ctx := context.Background()
 	tel, err := telemetry.New(ctx, telemetry.Config{Service: "objectferry", Version: version(), Level: cfg.Log.Level})
 	if err != nil {
-		return err
+		return usageError{err}
 	}
 	defer func() {
 		flush, cancel := context.WithTimeout(ctx, 5*time.Second)
@@ -59,7 +78,7 @@ func serve(cfg *config.Config, role app.Role) (err error) {
 	}()
 	a, err := app.New(ctx, cfg, app.Options{Role: role, Version: version()}, tel)
 	if err != nil {
-		return err
+		return usageError{err}
 	}
 	if err := a.Start(ctx); err != nil {
 		return err
