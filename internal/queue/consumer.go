@@ -159,7 +159,7 @@ func (c *Consumer) setVisibility(attributes map[string]string) error {
 // or as text.
 func (c *Consumer) deadLetterURL(ctx context.Context, policy string) (url string, limit int, err error) {
 	refused := func(cause string) error {
-		return &object.Error{Side: object.Queue, Op: "GetQueueAttributes", Class: object.Refused, Code: codeRedrivePolicy, Err: errors.New(cause),
+		return &object.Error{Side: object.Queue, Op: "GetQueueAttributes", Class: object.Refused, Code: codeRedrivePolicy, Err: fmt.Errorf("%w: %s", errSettings, cause),
 			Hint: "give the queue a redrive policy with a dead-letter queue; maxReceiveCount 30 is good"}
 	}
 	if policy == "" {
