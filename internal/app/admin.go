@@ -27,12 +27,6 @@ type Statusz struct {
 	Guards  []guard.Status `json:"guards"`
 }
 
-// admin is the read-only HTTP server of one process.
-type admin struct {
-	server   *http.Server
-	listener net.Listener
-}
-
 func (a *App) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
@@ -45,8 +39,8 @@ func (a *App) handler() http.Handler {
 		fmt.Fprintln(w, "ok")
 	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if !a.ready.Load() {
-			http.Error(w, "the queues have not been opened yet", http.StatusServiceUnavailable)
+		if !a.ready() {
+			http.Error(w, "not all queues have been opened yet", http.StatusServiceUnavailable)
 			return
 		}
 		fmt.Fprintln(w, "ok")
@@ -62,23 +56,27 @@ func (a *App) handler() http.Handler {
 	return mux
 }
 
-func (a *App) startAdmin(context.Context) error {
-	l, err := net.Listen("tcp", a.cfg.Admin.Listen)
+func (a *App) startAdmin(ctx context.Context) error {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", a.cfg.Admin.Listen)
 	if err != nil {
-		return fmt.Errorf("listen for admin requests: %w", err)
+		return fmt.Errorf("open the admin server: admin.listen %q: %w", a.cfg.Admin.Listen, err)
 	}
 	s := &http.Server{Handler: a.handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
-	a.admin = &admin{server: s, listener: l}
-	a.stack.loop("admin server", func(ctx context.Context) error {
-		stopped := context.AfterFunc(ctx, func() {
-			wait, cancel := context.WithTimeout(context.Background(), time.Second)
-			defer cancel()
-			_ = s.Shutdown(wait)
-		})
-		defer stopped()
+	a.admin = l.Addr()
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
 		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			return err
+			a.fail(fmt.Errorf("serve admin requests: %w", err))
 		}
+	}()
+	a.stack.push("admin server", func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		if s.Shutdown(ctx) != nil {
+			_ = s.Close() // a page that is still being read is nothing to wait for
+		}
+		<-served
 		return nil
 	})
 	return nil
@@ -89,5 +87,5 @@ func (a *App) AdminAddr() string {
 	if a.admin == nil {
 		return ""
 	}
-	return a.admin.listener.Addr().String()
+	return a.admin.String()
 }

@@ -1,11 +1,14 @@
 // Package app wires objectferry and owns its lifecycle: New wires without
-// serving, Start starts each part and takes all back when one fails, Stop drains
+// serving, Start starts each part or leaves nothing behind, Stop drains
 // last-in-first-out. It decides nothing about messages or objects.
 package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -13,6 +16,7 @@ import (
 
 	"github.com/objectferry/objectferry/internal/config"
 	"github.com/objectferry/objectferry/internal/guard"
+	"github.com/objectferry/objectferry/internal/object"
 	"github.com/objectferry/objectferry/internal/queue"
 	"github.com/objectferry/objectferry/internal/telemetry"
 )
@@ -54,13 +58,16 @@ type App struct {
 	consumers []*queue.Consumer
 
 	stack  stack
-	admin  *admin
-	ready  atomic.Bool
-	opened atomic.Int32
+	admin  net.Addr     // nil when it is off
+	opened atomic.Int32 // consumers whose queue was found
 	failed chan error
 	// work ends at the drain's deadline, or when it is hastened.
 	work   context.Context
 	hasten context.CancelFunc
+
+	stop     sync.Once
+	stopping atomic.Bool
+	stopErr  error // set by stop
 }
 
 // SQS builds the client of the service and of the on-call commands.
@@ -68,7 +75,8 @@ func SQS(ctx context.Context, cfg *config.Config) (*sqs.Client, error) {
 	return queue.Connect(ctx, cfg.Region, cfg.Copy.Concurrency)
 }
 
-// New wires the service; it opens no socket.
+// New wires the service; it opens no socket. An error is one of the
+// configuration or of the files that it names.
 func New(ctx context.Context, cfg *config.Config, o Options, tel *telemetry.Telemetry) (*App, error) {
 	a := &App{cfg: cfg, options: o, tel: tel, failed: make(chan error, 1)}
 	a.work, a.hasten = context.WithCancel(context.Background())
@@ -79,7 +87,8 @@ func New(ctx context.Context, cfg *config.Config, o Options, tel *telemetry.Tele
 	return a, nil
 }
 
-// Start starts every part. What was started is stopped again when one fails.
+// Start starts every part. The one that can fail comes first, so that after an
+// error nothing runs.
 func (a *App) Start(ctx context.Context) error {
 	a.started = time.Now()
 	if a.cfg.Admin.Listen != "" {
@@ -101,63 +110,79 @@ func (a *App) Start(ctx context.Context) error {
 // side by side within the one deadline.
 func (a *App) startConsumers() {
 	intake, stopIntake := context.WithCancel(context.Background())
-	done := make(chan struct{}, len(a.consumers))
+	done := make(chan error, len(a.consumers))
 	for _, c := range a.consumers {
 		go func() {
-			defer func() { done <- struct{}{} }()
-			if err := a.consume(intake, c); err != nil {
-				select {
-				case a.failed <- err:
-				default: // the first failure already stops the process
-				}
+			err := a.consume(intake, c)
+			if intake.Err() == nil {
+				a.fail(err)
 			}
+			done <- err
 		}()
 	}
 	a.stack.push("consumers", func(ctx context.Context) error {
 		stopIntake()
 		defer a.hasten()
-		stop := context.AfterFunc(ctx, a.hasten)
-		defer stop()
+		defer context.AfterFunc(ctx, a.hasten)()
+		var errs []error
 		for range a.consumers {
-			<-done // bounded: hastened work is handed back at once
+			errs = append(errs, <-done) // bounded: hastened work is handed back at once
 		}
-		return ctx.Err()
+		return errors.Join(errs...)
 	})
 }
 
 // consume opens one queue, for as long as it takes, and consumes it.
 func (a *App) consume(intake context.Context, c *queue.Consumer) error {
-	name := c.Status().Name
-	err := untilOpen(intake, c.Open, queue.Permanent, func(err error) {
-		a.tel.Log.Warn().Str("queue", name).Err(err).Msg("queue cannot be opened; trying again")
-	})
-	if err != nil {
-		if intake.Err() != nil {
-			return nil // stopped while it was still being opened
+	log := a.tel.Log.With().Str("queue", c.Status().Name).Logger()
+	var class object.Class // of the last failure; a line a change tells enough
+	err := untilOpen(intake, time.Duration(a.cfg.Guard.ProbeMin), c.Open, queue.Permanent, func(err error) {
+		if c := object.ClassOf(err); c != class {
+			class = c
+			log.Warn().Err(err).Msg("queue cannot be opened; trying again")
 		}
-		return fmt.Errorf("open queue %s: %w", name, err)
+	})
+	switch {
+	case err != nil && intake.Err() != nil:
+		return nil // stopped while it was still being opened
+	case err != nil:
+		return err
+	case class != "":
+		log.Info().Msg("queue is opened")
 	}
-	if int(a.opened.Add(1)) == len(a.consumers) {
-		a.ready.Store(true)
+	a.opened.Add(1)
+	return c.Run(intake, a.work)
+}
+
+// fail notes that a part cannot go on.
+func (a *App) fail(err error) {
+	if err == nil {
+		return
 	}
-	if err := c.Run(intake, a.work); err != nil {
-		return fmt.Errorf("consume queue %s: %w", name, err)
+	select {
+	case a.failed <- err:
+	default: // the first failure already stops the process
 	}
-	return nil
 }
 
 // Failed yields the error of a part that cannot go on; the process should stop.
 func (a *App) Failed() <-chan error { return a.failed }
 
 // Stop drains: intake ends at once, work ends by itself or when ctx does, and
-// then every part is stopped, the last started first.
+// then every part is stopped, the last started first. A second call hastens the
+// first, as the end of its ctx does, and waits for it.
 func (a *App) Stop(ctx context.Context) error {
-	// Parts below the consumers are stopped even when the drain ran out of time.
-	wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Duration(a.cfg.Drain)+stopGrace)
-	defer cancel()
-	stopped := context.AfterFunc(ctx, a.hasten)
-	defer stopped()
-	return a.stack.unwind(wait)
+	if a.stopping.Swap(true) {
+		a.hasten()
+	}
+	a.stop.Do(func() {
+		defer context.AfterFunc(ctx, a.hasten)()
+		// Parts below the consumers are stopped even when the drain ran out of time.
+		wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Duration(a.cfg.Drain)+stopGrace)
+		defer cancel()
+		a.stopErr = a.stack.unwind(wait)
+	})
+	return a.stopErr
 }
 
 // stopGrace is what the last hand-backs and closing connections may take after
@@ -166,12 +191,16 @@ const stopGrace = 10 * time.Second
 
 // Status is what /statusz shows.
 func (a *App) Status() Statusz {
-	s := Statusz{Version: a.options.Version, Started: a.started, Role: string(a.options.Role), Ready: a.ready.Load(), Queues: a.queues()}
+	s := Statusz{Version: a.options.Version, Started: a.started, Role: string(a.options.Role), Ready: a.ready(), Queues: a.queues()}
 	for _, g := range a.guards {
 		s.Guards = append(s.Guards, g.Status())
 	}
 	return s
 }
+
+// ready reports whether every queue was found. It stays so whatever becomes of the
+// sources, or a rollout could never pass during an outage.
+func (a *App) ready() bool { return int(a.opened.Load()) == len(a.consumers) }
 
 func (a *App) queues() []queue.Status {
 	list := make([]queue.Status, 0, len(a.consumers))

@@ -52,13 +52,10 @@ func (s *stack) loop(name string, f func(context.Context) error) {
 	})
 }
 
-// openRetry is how long to wait before a step that needs AWS is tried again.
-const openRetry = 5 * time.Second
-
-// untilOpen tries open until it succeeds, its error is one that trying again
-// cannot mend (permanent), or ctx ends: an AWS that cannot be reached at start is
-// no reason to die.
-func untilOpen(ctx context.Context, open func(context.Context) error, permanent func(error) bool, failed func(error)) error {
+// untilOpen tries open at every interval until it succeeds, its error is one that
+// trying again cannot mend (permanent), or ctx ends: an AWS that cannot be reached
+// at start is no reason to die.
+func untilOpen(ctx context.Context, every time.Duration, open func(context.Context) error, permanent func(error) bool, failed func(error)) error {
 	for {
 		err := open(ctx)
 		if err == nil || permanent(err) {
@@ -68,7 +65,7 @@ func untilOpen(ctx context.Context, open func(context.Context) error, permanent 
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-time.After(openRetry):
+		case <-time.After(every):
 		}
 	}
 }
