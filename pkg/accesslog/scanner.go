@@ -157,8 +157,12 @@ func (s *Scanner) open() {
 	magic := make([]byte, 2)
 	n, err := io.ReadFull(s.src, magic)
 	s.r = io.MultiReader(bytes.NewReader(magic[:n]), s.src)
+	if s.src.err != nil {
+		s.err = s.explain(err)
+		return
+	}
 	if err != nil || magic[0] != 0x1f || magic[1] != 0x8b {
-		return // an error of the reader comes again, or the log ends here
+		return
 	}
 	unpacked, err := gzip.NewReader(s.r)
 	if err != nil {
@@ -172,10 +176,12 @@ func (s *Scanner) open() {
 // report, unpacking did.
 func (s *Scanner) explain(err error) error {
 	switch {
-	case err == nil || err == io.EOF:
-		return err
+	case err == nil:
+		return nil
 	case s.src.err != nil:
 		return fmt.Errorf("read log: %w", s.src.err)
+	case err == io.EOF:
+		return err
 	}
 	return fmt.Errorf("read log: %w: %w", ErrGzip, err)
 }

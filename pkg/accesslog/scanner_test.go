@@ -210,6 +210,32 @@ func TestFailureOfTheReaderIsNotABrokenGzip(t *testing.T) {
 	}
 }
 
+// Some readers report a failure once and then an end.
+func TestFailureThatIsReportedOnceIsKept(t *testing.T) {
+	lost := errors.New("connection lost")
+	for _, text := range []string{"", "x", missOf("a", "-")} {
+		if _, err := scan(&failingOnce{text: text, err: lost}); !errors.Is(err, lost) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+type failingOnce struct {
+	text string
+	err  error
+}
+
+func (r *failingOnce) Read(p []byte) (int, error) {
+	if r.text != "" {
+		n := copy(p, r.text)
+		r.text = r.text[n:]
+		return n, nil
+	}
+	err := r.err
+	r.err = io.EOF
+	return 0, err
+}
+
 func TestReaderThatBringsNothingEnds(t *testing.T) {
 	if _, err := scan(stuck{}); err == nil {
 		t.Error("no error")
