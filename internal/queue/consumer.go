@@ -100,9 +100,6 @@ func (c *Consumer) Open(ctx context.Context) error {
 	for i := range c.ticks { // a queue that cannot be opened yet is no loop that hangs
 		c.tick(i)
 	}
-	for i := range c.ticks { // being tried again and again is no stalled loop
-		c.tick(i)
-	}
 	attributes, err := c.attributes(ctx, types.QueueAttributeNameVisibilityTimeout, types.QueueAttributeNameRedrivePolicy)
 	if err != nil {
 		return fmt.Errorf("open queue %q: %w", c.cfg.Name, err)
@@ -121,12 +118,6 @@ func (c *Consumer) Open(ctx context.Context) error {
 	c.letters = NewSender(c.api, nil, SenderConfig{Name: c.cfg.Name + "-dead", URL: url}, c.tel)
 	return nil
 }
-
-// What of a queue is set up wrongly, as the code of an error of Open.
-const (
-	codeVisibility    = "VisibilityTimeout"
-	codeRedrivePolicy = "RedrivePolicy"
-)
 
 // attributes reads the queue's own.
 func (c *Consumer) attributes(ctx context.Context, names ...types.QueueAttributeName) (map[string]string, error) {
@@ -148,7 +139,7 @@ func (c *Consumer) setVisibility(attributes map[string]string) error {
 	s := attributes[string(types.QueueAttributeNameVisibilityTimeout)]
 	v, err := strconv.Atoi(s)
 	if err != nil || v < 1 {
-		return &object.Error{Side: object.Queue, Op: "GetQueueAttributes", Class: object.Refused, Code: codeVisibility,
+		return &object.Error{Side: object.Queue, Op: "GetQueueAttributes", Class: object.Refused, Code: "VisibilityTimeout",
 			Err: fmt.Errorf("%w: visibility timeout %q, need at least 1 second", errSettings, s), Hint: "set the queue's visibility timeout, 60 s is good"}
 	}
 	c.beat.visibility.Store(int64(time.Duration(v) * time.Second))
@@ -159,7 +150,7 @@ func (c *Consumer) setVisibility(attributes map[string]string) error {
 // or as text.
 func (c *Consumer) deadLetterURL(ctx context.Context, policy string) (url string, limit int, err error) {
 	refused := func(cause string) error {
-		return &object.Error{Side: object.Queue, Op: "GetQueueAttributes", Class: object.Refused, Code: codeRedrivePolicy, Err: fmt.Errorf("%w: %s", errSettings, cause),
+		return &object.Error{Side: object.Queue, Op: "GetQueueAttributes", Class: object.Refused, Code: "RedrivePolicy", Err: fmt.Errorf("%w: %s", errSettings, cause),
 			Hint: "give the queue a redrive policy with a dead-letter queue; maxReceiveCount 30 is good"}
 	}
 	if policy == "" {
