@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/spf13/cobra"
+
 	"github.com/objectferry/objectferry/internal/config"
 )
 
@@ -22,6 +24,22 @@ type usageError struct{ err error }
 
 func (e usageError) Error() string { return e.err.Error() }
 func (e usageError) Unwrap() error { return e.err }
+
+// wrongUsage is what cobra says of a command line, and where to read how it is
+// meant.
+func wrongUsage(c *cobra.Command, err error) error {
+	return usageError{fmt.Errorf("%w; see %s --help", err, c.CommandPath())}
+}
+
+// usageArgs makes wrong arguments a mistake on the command line.
+func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if err := check(c, args); err != nil {
+			return wrongUsage(c, err)
+		}
+		return nil
+	}
+}
 
 // partlyError says that some of the work was done and some was not.
 type partlyError struct{ err error }

@@ -16,17 +16,31 @@ import (
 func main() { os.Exit(run()) }
 
 func run() int {
-	// A command ends at the first signal; `run` handles signals itself, because it
+	// A command ends at the first signal, and is killed by the second should it
+	// still wait, for standard input say. `run` handles signals itself, because it
 	// drains at the first and hastens at the second.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop)
 	return exitCode(newRootCommand().ExecuteContext(ctx), os.Stderr)
 }
 
 func newRootCommand() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "objectferry",
-		Short:         "Carry objects that visitors missed from Tencent COS to S3",
+		Use:   "objectferry",
+		Short: "Carry objects that visitors missed from Tencent COS to S3",
+		Long: `Carry objects that visitors missed from Tencent COS to S3.
+
+S3's access logs tell which objects visitors asked for in vain. "run" is the
+service that reads those logs and copies the objects. All other commands are for
+people: "check" before a deployment, "deadletter", "request" and "sweep" on call,
+"parse" to look into a log. Visitors never wait for any of them.
+
+Exit codes: 0 done, 1 failed, 2 the command line or the configuration is wrong and
+nothing was done, 3 partly done.`,
+		Example: `  objectferry check --config objectferry.yaml --live   # will it work here?
+  objectferry run --config objectferry.yaml            # the service
+  objectferry deadletter ls                            # what went wrong, by reason`,
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -38,7 +52,7 @@ func newRootCommand() *cobra.Command {
 		},
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return wrongUsage(c, err) })
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(newRunCommand(), newCheckCommand(), newParseCommand(), newRequestCommand(), newSweepCommand(), newDeadletterCommand())
 	return root

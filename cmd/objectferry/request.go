@@ -19,36 +19,58 @@ import (
 	"github.com/objectferry/objectferry/pkg/syncrequest"
 )
 
-// causeRequested stands where a log row would name S3's error code.
-const causeRequested = "requested"
+const (
+	// causeRequested stands where a log row would name S3's error code.
+	causeRequested = "requested"
+	// sendAtOnce is how many entries are given to a sender at a time.
+	sendAtOnce = 100
+	// maxLine of --from; it is far above S3's longest key, 1,024 bytes.
+	maxLine = 64 << 10
+)
 
 func newRequestCommand() *cobra.Command {
 	var configFile, bucket, from string
 	c := &cobra.Command{
 		Use:   "request --bucket B [KEY... | --from FILE]",
 		Short: "Ask for keys by hand: warm a domain before it is cut over",
-		Long: `Ask for keys by hand. Keys are given as they are, decoded; --from reads one a
-line ("-" is standard input). The route's filters are asked, the memory of keys
-that were asked for a moment ago is not.`,
+		Long: `Ask for keys by hand, as a visitor's miss would.
+
+Keys are given as they are, decoded; --from reads one a line, and "-" is standard
+input. The route's filters are asked; the memory of keys that were asked for a
+moment ago is not. An object that is there already is left alone.
+
+Exit code 3 says that some keys were not requested; each is named.`,
+		Example: `  objectferry request --bucket overseas-media img/a.jpg 'img/b c.jpg'
+  objectferry request --bucket overseas-media -- -key-with-a-dash
+  objectferry request --bucket overseas-media --from keys.txt
+  zcat access.log.gz | objectferry parse - | jq -r .key | objectferry request --bucket overseas-media --from -`,
 	}
 	c.Flags().StringVar(&configFile, "config", "objectferry.yaml", "configuration `file`")
 	c.Flags().StringVar(&bucket, "bucket", "", "the S3 bucket that visitors read")
-	c.Flags().StringVar(&from, "from", "", "`file` with one key a line")
+	c.Flags().StringVar(&from, "from", "", "`file` with one key a line, or - for standard input")
 	c.RunE = func(c *cobra.Command, keys []string) error {
-		if (len(keys) == 0) == (from == "") {
-			return usageError{errors.New("request needs keys, either as arguments or by --from FILE")}
+		if bucket == "" {
+			return wrongUsage(c, errors.New("request needs --bucket"))
 		}
-		cfg, err := config.Load(configFile, config.Overrides{})
+		if (len(keys) == 0) == (from == "") {
+			return wrongUsage(c, errors.New("request needs keys, either as arguments or by --from FILE"))
+		}
+		cfg, err := config.Load(configFile, nil)
 		if err != nil {
 			return err
 		}
-		routes, err := route.New(cfg.Routes)
+		r, err := requestRoute(cfg, bucket)
 		if err != nil {
-			return usageError{err}
+			return err
 		}
-		r, ok := routes.Lookup(bucket)
-		if !ok {
-			return usageError{fmt.Errorf("--bucket %q: no route of %s has it", bucket, configFile)}
+		in := c.InOrStdin()
+		if from != "" && from != "-" {
+			f, err := os.Open(from)
+			if err != nil {
+				return usageError{fmt.Errorf("--from: %w", err)}
+			}
+			defer f.Close()
+			in = f
 		}
 		client, err := app.SQS(c.Context(), cfg)
 		if err != nil {
@@ -57,28 +79,38 @@ that were asked for a moment ago is not.`,
 		sender := queue.NewSender(client, nil, queue.SenderConfig{Name: "sync", URL: r.QueueURL(cfg.Queues.Sync)}, telemetry.Nop())
 		defer sender.Close(context.WithoutCancel(c.Context()))
 
-		in := requester{route: r, sender: sender, stderr: c.ErrOrStderr()}
+		q := requester{route: r, sender: sender, stderr: c.ErrOrStderr()}
 		if from == "" {
 			for _, key := range keys {
-				in.add(c.Context(), key)
+				q.add(c.Context(), key)
 			}
-		} else if err := in.file(c.Context(), from); err != nil {
-			return err
+		} else {
+			err = q.lines(c.Context(), in)
 		}
-		in.flush(c.Context())
-		fmt.Fprintf(c.OutOrStdout(), "%d requested, %d filtered, %d failed\n", in.requested, in.filtered, in.failed)
-		switch {
-		case in.failed+in.filtered == 0:
-			return nil
-		case in.requested == 0:
-			return errors.New("no key was requested")
-		}
-		return partlyError{errors.New("some keys were not requested")}
+		q.flush(c.Context())
+		fmt.Fprintf(c.OutOrStdout(), "%d requested, %d filtered, %d failed\n", q.requested, q.filtered, q.failed)
+		return q.verdict(err)
 	}
 	return c
 }
 
-// requester sends requests a hundred at a time.
+// requestRoute finds the route that a bucket's keys are requested on.
+func requestRoute(cfg *config.Config, bucket string) (*route.Route, error) {
+	routes, err := route.New(cfg.Routes)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	r, ok := routes.Lookup(bucket)
+	if !ok {
+		return nil, usageError{fmt.Errorf("--bucket %q: no route of the configuration has it", bucket)}
+	}
+	if r.Observe() {
+		return nil, usageError{fmt.Errorf("--bucket %q: its route has mode observe, so nothing would be copied; set mode copy first", bucket)}
+	}
+	return r, nil
+}
+
+// requester sends requests, many at a time.
 type requester struct {
 	route   *route.Route
 	sender  *queue.Sender
@@ -89,29 +121,29 @@ type requester struct {
 	requested, filtered, failed int
 }
 
-func (q *requester) file(ctx context.Context, name string) error {
-	in := os.Stdin
-	if name != "-" {
-		f, err := os.Open(name)
-		if err != nil {
-			return usageError{err}
-		}
-		defer f.Close()
-		in = f
-	}
-	lines := bufio.NewScanner(in)
-	for n := 1; lines.Scan(); n++ {
-		if lines.Text() != "" {
-			q.add(ctx, lines.Text())
-		}
+// lines adds a key a line. A line that is too long costs that line.
+func (q *requester) lines(ctx context.Context, in io.Reader) error {
+	lines := bufio.NewReaderSize(in, maxLine)
+	for n := 1; ; n++ {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
+		line, more, err := lines.ReadLine()
+		switch {
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return fmt.Errorf("read keys: line %d: %w", n, err)
+		case more:
+			q.failed++
+			fmt.Fprintf(q.stderr, "line %d: longer than %d bytes; is this one key?\n", n, maxLine)
+			for more && err == nil {
+				_, more, err = lines.ReadLine()
+			}
+		case len(line) > 0:
+			q.add(ctx, string(line))
+		}
 	}
-	if err := lines.Err(); err != nil {
-		return fmt.Errorf("read keys from %s: %w", name, err)
-	}
-	return nil
 }
 
 func (q *requester) add(ctx context.Context, key string) {
@@ -127,7 +159,7 @@ func (q *requester) add(ctx context.Context, key string) {
 		return
 	}
 	q.pending, q.keys = append(q.pending, queue.Entry{Body: body}), append(q.keys, key)
-	if len(q.pending) == 100 {
+	if len(q.pending) == sendAtOnce {
 		q.flush(ctx)
 	}
 }
@@ -142,4 +174,19 @@ func (q *requester) flush(ctx context.Context) {
 		q.requested++
 	}
 	q.pending, q.keys = q.pending[:0], q.keys[:0]
+}
+
+// verdict is the command's error; err is what ended the reading of keys.
+func (q *requester) verdict(err error) error {
+	missed := q.failed + q.filtered
+	switch {
+	case err == nil && missed == 0:
+		return nil
+	case err == nil:
+		err = fmt.Errorf("%d of %d keys were not requested", missed, missed+q.requested)
+	}
+	if q.requested > 0 {
+		return partlyError{err}
+	}
+	return err
 }

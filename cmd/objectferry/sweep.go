@@ -26,14 +26,19 @@ func newSweepCommand() *cobra.Command {
 		Use:   "sweep",
 		Short: "Announce log objects that are still there: events lost, or not yet switched on",
 		Long: `List the log objects and announce each on the logs queue, as S3 would have done:
-they then take the same path as all others. Reading one a second time is harmless.`,
+they then take the same path as all others. Reading one a second time is harmless.
+
+Rows that are older than their route's max_age are not acted on, so there is
+little use in sweeping further back.`,
+		Example: `  objectferry sweep --max-age 72h --dry-run         # how many are there?
+  objectferry sweep --since 2026-09-04T00:00:00Z    # events were lost from then on`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			from, err := sweepFrom(since, maxAge, time.Now())
 			if err != nil {
 				return usageError{err}
 			}
-			cfg, err := config.Load(configFile, config.Overrides{})
+			cfg, err := config.Load(configFile, nil)
 			if err != nil {
 				return err
 			}
@@ -65,63 +70,82 @@ func sweepFrom(since string, maxAge time.Duration, now time.Time) (time.Time, er
 	return from, nil
 }
 
+// sweeper announces log objects, many at a time.
+type sweeper struct {
+	logs   *s3store.LogStore
+	sender *queue.Sender
+	from   time.Time
+	dryRun bool
+
+	announced, failed int
+	errs              []error
+}
+
 func sweep(ctx context.Context, cfg *config.Config, from time.Time, dryRun bool, out io.Writer) error {
 	awsCfg, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithRegion(cfg.Region))
 	if err != nil {
 		return fmt.Errorf("load AWS configuration: %w", err)
 	}
-	logs := s3store.NewLogs(s3store.Connect(awsCfg, s3store.ClientConfig{Region: cfg.Region, PathStyle: cfg.S3.PathStyle}), nil)
 	client, err := app.SQS(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	sender := queue.NewSender(client, nil, queue.SenderConfig{Name: "logs", URL: cfg.Queues.Logs}, telemetry.Nop())
-	defer sender.Close(context.WithoutCancel(ctx))
-
-	announced, failed := 0, 0
-	var errs []error
+	s := sweeper{
+		logs:   s3store.NewLogs(s3store.Connect(awsCfg, s3store.ClientConfig{Region: cfg.Region, PathStyle: cfg.S3.PathStyle}), nil),
+		sender: queue.NewSender(client, nil, queue.SenderConfig{Name: "logs", URL: cfg.Queues.Logs}, telemetry.Nop()),
+		from:   from, dryRun: dryRun,
+	}
+	defer s.sender.Close(context.WithoutCancel(ctx))
 	for _, place := range cfg.Logs {
-		var pending []queue.Entry
-		flush := func() {
-			for _, err := range sender.Send(ctx, pending) {
-				if err != nil {
-					failed++
-					errs = append(errs[:min(len(errs), 9)], err) // ten tell enough
-					continue
-				}
-				announced++
-			}
-			pending = pending[:0]
-		}
-		for object, err := range logs.List(ctx, place.Bucket, place.Prefix, "") {
-			if err != nil {
-				errs = append(errs, fmt.Errorf("list logs: %w", err))
-				break
-			}
-			if object.LastModified.Before(from) {
-				continue
-			}
-			if dryRun {
-				announced++
-				continue
-			}
-			body := s3event.Format(s3event.Record{Bucket: place.Bucket, Key: object.Key, Size: object.Size, EventTime: object.LastModified})
-			if pending = append(pending, queue.Entry{Body: body}); len(pending) == 100 {
-				flush()
-			}
-		}
-		flush()
+		s.place(ctx, place)
 	}
 	verb := "announced"
 	if dryRun {
 		verb = "would be announced"
 	}
-	fmt.Fprintf(out, "%d log objects %s, %d failed\n", announced, verb, failed)
-	if err := errors.Join(errs...); err != nil {
-		if announced > 0 {
+	fmt.Fprintf(out, "%d log objects %s, %d failed\n", s.announced, verb, s.failed)
+	if err := errors.Join(s.errs...); err != nil {
+		if s.announced > 0 {
 			return partlyError{err}
 		}
 		return err
 	}
 	return nil
+}
+
+// place announces what lies in one place. One that cannot be listed costs the
+// others nothing.
+func (s *sweeper) place(ctx context.Context, place config.Log) {
+	var pending []queue.Entry
+	defer func() { s.announce(ctx, pending) }()
+	for object, err := range s.logs.List(ctx, place.Bucket, place.Prefix, "") {
+		if err != nil {
+			s.errs = append(s.errs, fmt.Errorf("list logs of bucket %q: %w", place.Bucket, err))
+			return
+		}
+		if object.LastModified.Before(s.from) {
+			continue
+		}
+		if s.dryRun {
+			s.announced++
+			continue
+		}
+		body := s3event.Format(s3event.Record{Bucket: place.Bucket, Key: object.Key, Size: object.Size, EventTime: object.LastModified})
+		if pending = append(pending, queue.Entry{Body: body}); len(pending) == sendAtOnce {
+			s.announce(ctx, pending)
+			pending = pending[:0]
+		}
+	}
+}
+
+func (s *sweeper) announce(ctx context.Context, entries []queue.Entry) {
+	for _, err := range s.sender.Send(ctx, entries) {
+		if err == nil {
+			s.announced++
+			continue
+		}
+		if s.failed++; s.failed <= 10 { // ten tell enough
+			s.errs = append(s.errs, err)
+		}
+	}
 }

@@ -68,6 +68,9 @@ func Open(ctx context.Context, api sqsAPI, name, url string) (*Box, error) {
 	return &Box{api: api, name: name, source: url, dead: aws.ToString(dead.QueueUrl), wait: 1}, nil
 }
 
+// URL is that of the dead-letter queue.
+func (b *Box) URL() string { return b.dead }
+
 // Look shows visit every letter once. visit returns whether the letter is wanted;
 // looking ends early when it returns an error. The wanted ones are returned, still
 // held: the caller gives each to Redrive, Drop or HandBack. All others are handed
