@@ -6,9 +6,8 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
-	smithyhttp "github.com/aws/smithy-go/transport/http"
-
 	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/objectferry/objectferry/internal/object"
 )
@@ -128,7 +127,10 @@ func entryError(f types.BatchResultErrorEntry, op string) *object.Error {
 	}
 	e.Class = classOf(e.Code, 0)
 	if _, listed := classes[e.Code]; f.SenderFault && !listed {
-		e.Class = object.Unfit
+		e.Class = object.Unknown
+		if op == opSend { // the entry's own fault: no attempt will send it
+			e.Class = object.Unfit
+		}
 	}
 	return e
 }

@@ -52,7 +52,7 @@ type Consumer struct {
 	mu        sync.Mutex
 	limit     int // slots that the gate admits
 	pending   []*lease
-	suspects  []*lease // fewest receives first
+	suspects  []*lease // in an order of chance
 	running   map[*lease]struct{}
 	solo      bool // a suspect runs, or is being acknowledged
 	unsettled int  // handed to the acknowledgers, not accepted yet

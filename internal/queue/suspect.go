@@ -12,9 +12,9 @@ import (
 // held, everything else that is held is worked off and acknowledged, receives in
 // flight are awaited, and only then it starts. So a message that takes the
 // process down with it takes nobody along twice. It cannot starve, since nothing
-// new comes in while it waits. Of several suspects those with the fewest receives
-// go first, and chance decides between equals, so that no innocent stands behind
-// the culprit every time the process comes back.
+// new comes in while it waits. Of several suspects chance alone decides who goes
+// first. Receives must not: an innocent that had one more of them than the culprit
+// would stand behind it every time the process comes back, and die with it.
 //
 // Other queues of the process go on: sources that must not hold each other up
 // have a queue each.
@@ -27,15 +27,7 @@ func (c *Consumer) enqueue(l *lease) {
 		return
 	}
 	l.solo = true
-	from := len(c.suspects)
-	for from > 0 && c.suspects[from-1].delivery.Receives >= l.delivery.Receives {
-		from--
-	}
-	to := from
-	for to < len(c.suspects) && c.suspects[to].delivery.Receives == l.delivery.Receives {
-		to++
-	}
-	c.suspects = slices.Insert(c.suspects, from+rand.IntN(to-from+1), l)
+	c.suspects = slices.Insert(c.suspects, rand.IntN(len(c.suspects)+1), l)
 }
 
 // alone reports whether nothing but suspects is held and nothing can come; it

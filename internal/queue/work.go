@@ -159,8 +159,12 @@ func (c *Consumer) settled(l *lease, accepted bool) {
 		c.tel.End(c.cfg.Name, l.out.End, l.out.Detail)
 	}
 	if accepted && l.out.Verb == Bury {
-		c.tel.Log.Warn().Str("queue", c.cfg.Name).Str("id", l.delivery.ID).Str("end", l.out.End).
-			Str("detail", l.out.Detail).Int("receives", l.delivery.Receives).Str("note", l.out.Note).Msg("dead letter")
+		line := c.tel.Log.Warn().Str("queue", c.cfg.Name).Str("id", l.delivery.ID).
+			Str("end", l.out.End).Str("detail", l.out.Detail).Int("receives", l.delivery.Receives)
+		if l.out.Note != "" {
+			line = line.Str("note", l.out.Note)
+		}
+		line.Msg("dead letter")
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
