@@ -240,55 +240,40 @@ func TestSuspectsWaitInOrderOfChance(t *testing.T) {
 // A process that dies with whatever it works on takes nobody along twice: its
 // life is one Run, its death the loss of all that it holds.
 func TestAMessageThatKillsTheProcessTakesNobodyAlongForLong(t *testing.T) {
-	for _, c := range []struct {
-		name             string
-		messages, killer int
-		earlier          int // receives of all others
-	}{
-		{"many at once", 64, 40, 0},
-		{"others that have failed before", 8, 2, 1}, // and are received together with it every time
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t)
-				r.cfg.Slots = 64
-				r.cfg.Wait = time.Second
-				var all []*fakeMessage
-				for i := range c.messages {
-					earlier := c.earlier
-					if i == c.killer {
-						earlier = 0
-					}
-					all = append(all, r.put(mainURL, fmt.Sprint(i), earlier, nil))
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.cfg.Slots = 64
+		r.cfg.Wait = time.Second
+		var all []*fakeMessage
+		for i := range 64 {
+			all = append(all, r.put(mainURL, fmt.Sprint(i), 0, nil))
+		}
+		killer := all[40]
+		for len(killer.received) < 25 {
+			dead := make(chan struct{})
+			var once atomic.Bool
+			r.failWith(nil)
+			r.start(func(ctx context.Context, d *Delivery) Outcome {
+				if d.ID == killer.id && once.CompareAndSwap(false, true) {
+					close(dead)
 				}
-				killer := all[c.killer]
-				for len(killer.received) < 25 {
-					dead := make(chan struct{})
-					var once atomic.Bool
-					r.failWith(nil)
-					r.start(func(ctx context.Context, d *Delivery) Outcome {
-						if d.ID == killer.id && once.CompareAndSwap(false, true) {
-							close(dead)
-						}
-						select {
-						case <-dead:
-							return Outcome{Verb: HandBack}
-						case <-time.After(200 * time.Millisecond):
-							return copied
-						}
-					})
-					<-dead
-					r.failWith(func(context.Context, string, string) error { return apiError("ServiceUnavailable") }) // nothing leaves a dead process
-					r.work()
-					<-r.done
-					time.Sleep(time.Minute)
-				}
-				for _, m := range all {
-					if m != killer && (!m.deleted || len(m.received) > 20) {
-						t.Errorf("%s: deleted %t after %d receives", m.id, m.deleted, len(m.received))
-					}
+				select {
+				case <-dead:
+					return Outcome{Verb: HandBack}
+				case <-time.After(200 * time.Millisecond):
+					return copied
 				}
 			})
-		})
-	}
+			<-dead
+			r.failWith(func(context.Context, string, string) error { return apiError("ServiceUnavailable") }) // nothing leaves a dead process
+			r.work()
+			<-r.done
+			time.Sleep(time.Minute)
+		}
+		for _, m := range all {
+			if m != killer && (!m.deleted || len(m.received) > 20) {
+				t.Errorf("%s: deleted %t after %d receives", m.id, m.deleted, len(m.received))
+			}
+		}
+	})
 }
