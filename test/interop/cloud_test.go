@@ -34,7 +34,7 @@ import (
 
 func TestMain(m *testing.M) {
 	// The rules wait for timeouts of queues; they do not compute.
-	if err := flag.Set("test.parallel", "32"); err != nil {
+	if err := flag.Set("test.parallel", "16"); err != nil {
 		panic(err)
 	}
 	ferry.Main(m)

@@ -17,6 +17,7 @@ type lacks map[string]string
 
 // contract checks the rules on both clouds.
 func contract(t *testing.T, rules []rule) {
+	t.Parallel()
 	for _, c := range []struct {
 		name  string
 		start func(*testing.T) *cloud

@@ -55,6 +55,14 @@ func open(t *testing.T, c *cloud, visibility int) box {
 	return box{t, c.sqs(), c.queue(t, map[string]string{"VisibilityTimeout": strconv.Itoa(visibility)})}
 }
 
+// set changes an attribute of the queue.
+func (b box) set(name, value string) {
+	b.Helper()
+	if _, err := b.api.SetQueueAttributes(b.Context(), &sqs.SetQueueAttributesInput{QueueUrl: &b.url, Attributes: map[string]string{name: value}}); err != nil {
+		b.Fatalf("set %s: %v", name, err)
+	}
+}
+
 // send sends a message for each body.
 func (b box) send(bodies ...string) {
 	b.Helper()
