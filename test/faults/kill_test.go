@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 	"os/exec"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,12 +21,12 @@ import (
 // killable is a configuration for processes that are killed: logs are deleted
 // when they are done, objects above 5 MiB take several parts, and the limits of
 // receives are out of reach, so that kills alone dead-letter nothing.
-func killable(s *localcloud.Site, more ...string) string {
-	yaml := s.YAML([]localcloud.Route{{}}, append([]string{
+func killable(s *localcloud.Site) string {
+	yaml := s.YAML([]localcloud.Route{{}},
 		"retry: {min: 200ms, max: 1s, wait: 1s, receives: 100}",
 		"guard: {probe_min: 100ms, probe_max: 1s, timeout: 5s}",
 		"copy: {part_size: 5MiB, memory: 64MiB}",
-		"drain: 10s"}, more...)...)
+		"drain: 10s")
 	return strings.Replace(yaml, "when_done: keep", "when_done: delete", 1)
 }
 
@@ -204,52 +203,61 @@ func TestAKillerDiesAlone(t *testing.T) {
 		killer = "killer.bin"
 		limit  = 30 // maxReceiveCount
 	)
-	slow := cosd.Behaviour{LatencyMin: 2 * time.Second, LatencyMax: 2 * time.Second}
-	s := newSite(t, localcloud.Config{MaxReceive: limit, COS: cosd.Config{Behaviour: slow}})
+	s := newSite(t, localcloud.Config{MaxReceive: limit, COS: cosd.Config{Behaviour: cosd.Behaviour{LatencyMin: 2 * time.Second, LatencyMax: 2 * time.Second}}})
 	innocents := put(s.COS, "innocent", 63)
 	s.COS.Put(killer, body(killer), cosd.Attributes{})
-	ask(t, s, localcloud.SyncQueue, localcloud.Bucket, slices.Insert(slices.Clone(innocents), 31, killer))
-
-	deaths := 0
-	hit := func(c call, m moment) bool {
-		if m != beforeForwarding || c.action != "HeadObject" || c.key != killer {
-			return false
-		}
-		// The first times it strikes once all others are in flight too, which the slow
-		// source keeps there. deaths changes only between processes.
-		for wait := time.Now().Add(3 * time.Second); deaths < 3 && s.Cloud.Depth(localcloud.SyncQueue).Waiting > 0 && time.Now().Before(wait); {
-			time.Sleep(5 * time.Millisecond)
-		}
-		if d := s.Cloud.Depth(localcloud.SyncQueue); deaths == 0 && d.InFlight != 64 {
-			t.Errorf("at the first death %+v, want 64 in flight", d)
-		}
-		return true
+	copier := func(env map[string]string) *ferry.Process {
+		return ferry.Start(t, s, ferry.Options{Args: []string{"--role", "copy"}, YAML: killable(s), Env: env})
 	}
+
+	// The others have been received before the killer comes; that must not make them
+	// stand behind it each time.
+	ask(t, s, localcloud.SyncQueue, localcloud.Bucket, innocents)
+	before := copier(nil)
+	ferry.Until(t, 10*time.Second, "the others are in flight", func() bool { return s.Cloud.Depth(localcloud.SyncQueue).InFlight == len(innocents) })
+	before.Kill()
+	s.Cloud.Expire(localcloud.SyncQueue)
+	ask(t, s, localcloud.SyncQueue, localcloud.Bucket, []string{killer})
+
 	over := func() bool { return s.Cloud.Depth(localcloud.SyncQueue).Total() == 0 }
-	for !over() {
-		if deaths > limit {
-			t.Fatalf("the process has died %d times, maxReceiveCount is %d", deaths, limit)
+	processes := 0
+	for ; !over(); processes++ {
+		if processes > limit {
+			t.Fatalf("the process has died %d times, maxReceiveCount is %d", processes, limit)
 		}
-		if deaths == 3 {
-			s.COS.Change(func(b *cosd.Behaviour) { b.LatencyMin, b.LatencyMax = 5*time.Millisecond, 15*time.Millisecond })
-		}
-		p := newProxy(t, s, hit)
-		process := ferry.Start(t, s, ferry.Options{Args: []string{"--role", "copy"}, YAML: killable(s), Env: p.environ()})
+		first := processes == 0
+		p := newProxy(t, s, func(c call, m moment) bool {
+			if m != beforeForwarding || c.action != "HeadObject" || c.key != killer {
+				return false
+			}
+			if first { // it strikes once all others are in flight too, which the slow source keeps there
+				for wait := time.Now().Add(2 * time.Second); s.Cloud.Depth(localcloud.SyncQueue).Waiting > 0 && time.Now().Before(wait); {
+					time.Sleep(5 * time.Millisecond)
+				}
+				if d := s.Cloud.Depth(localcloud.SyncQueue); d.InFlight != 64 {
+					t.Errorf("at the first death %+v, want 64 in flight", d)
+				}
+			}
+			return true
+		})
+		process := copier(p.environ())
 		p.victim <- process.Kill
 		ferry.Until(t, time.Minute, "the process has died or has nothing left to do", func() bool {
 			select {
 			case <-process.Done():
-				deaths++
-				s.Cloud.Expire(localcloud.SyncQueue)
 				return true
 			default:
 				return over()
 			}
 		})
 		p.close()
+		// From now on a request takes longer than it takes the killer to strike, so that
+		// nobody is saved by being quick.
+		s.COS.Change(func(b *cosd.Behaviour) { b.LatencyMin, b.LatencyMax = 150*time.Millisecond, 150*time.Millisecond })
+		s.Cloud.Expire(localcloud.SyncQueue)
 	}
 	copied(t, s, localcloud.Bucket, innocents)
-	t.Logf("the process died %d times; most receives of one message: %d", deaths, s.Cloud.MaxReceives(localcloud.SyncQueue))
+	t.Logf("it took %d processes; most receives of one message: %d", processes, s.Cloud.MaxReceives(localcloud.SyncQueue))
 
 	var group struct {
 		Queue, End, Detail string

@@ -2,6 +2,7 @@ package faults
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -94,26 +95,30 @@ func (p *proxy) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.strike(c, beforeForwarding) {
+	if p.strike(r.Context(), c, beforeForwarding) {
 		return nil, errKilled
 	}
 	resp, err := p.transport.RoundTrip(r)
-	if err == nil && resp.StatusCode < 300 && p.strike(c, beforeAnswering) {
+	if err == nil && resp.StatusCode < 300 && p.strike(r.Context(), c, beforeAnswering) {
 		resp.Body.Close()
 		return nil, errKilled
 	}
 	return resp, err
 }
 
-// strike kills the process if it is to die here. The kill has happened when it
-// returns true.
-func (p *proxy) strike(c call, m moment) bool {
+// strike kills the process if it is to die here. When it returns true the process
+// is dead, or has gone by itself.
+func (p *proxy) strike(ctx context.Context, c call, m moment) bool {
 	if !p.hit(c, m) {
 		return false
 	}
 	p.once.Do(func() {
-		(<-p.victim)()
-		close(p.killed)
+		select {
+		case kill := <-p.victim:
+			kill()
+			close(p.killed)
+		case <-ctx.Done():
+		}
 	})
 	return true
 }

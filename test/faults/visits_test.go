@@ -129,7 +129,6 @@ func (v *visits) letters(queue string) {
 	for _, text := range v.junk {
 		missing[text] = true
 	}
-	known := len(missing)
 	for _, m := range v.s.Cloud.Messages(queue + localcloud.DeadSuffix) {
 		if _, ours := missing[m.Body]; !ours || m.Attributes["end"] != "poison" {
 			v.t.Errorf("dead letter of %s: end %q, detail %q, receives %q, body %q", queue, m.Attributes["end"], m.Attributes["detail"], m.Attributes["receives"], m.Body)
@@ -139,7 +138,7 @@ func (v *visits) letters(queue string) {
 	}
 	for text, lost := range missing {
 		if lost {
-			v.t.Errorf("%q has no dead letter of %s, of %d", text, queue, known)
+			v.t.Errorf("%q, sent to %s, has no dead letter", text, queue)
 		}
 	}
 }
