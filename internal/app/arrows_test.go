@@ -25,7 +25,7 @@ func TestArrows(t *testing.T) {
 		"pkg/accesslog":       leaf,
 		"pkg/s3event":         leaf,
 		"pkg/syncrequest":     leaf,
-		"internal/config":     {"internal/glob"},
+		"internal/config":     {"internal/glob", "pkg/accesslog"},
 		"internal/route":      {"internal/config", "internal/glob"},
 		"internal/queue":      {"internal/object", "internal/telemetry"},
 		"internal/guard":      {"internal/object", "internal/telemetry"},

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/objectferry/objectferry/internal/glob"
+
+	"github.com/objectferry/objectferry/pkg/accesslog"
 )
 
 // Limits of the vendors.
@@ -24,7 +26,6 @@ const (
 var (
 	bucketForm = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
 	regionForm = regexp.MustCompile(`^[a-z]{2,}(-[a-z]+)+-[0-9]+$`)
-	ownForm    = regexp.MustCompile(`^arn:aws[a-z-]*:(sts::[0-9]{12}:assumed-role/[\w+=,.@-]+|iam::[0-9]{12}:user/[\w+=,.@/-]+)$`)
 	ownerForm  = regexp.MustCompile(`^[0-9]{12}$`)
 	kmsForm    = regexp.MustCompile(`^(default|[0-9a-f-]{36}|mrk-[0-9a-f]{32}|alias/[\w/-]+|arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:(key|alias)/[\w/-]+)$`)
 )
@@ -42,8 +43,10 @@ func (c *Config) problems() Errors {
 	}
 	c.checkQueues(&e)
 	c.checkLogs(&e)
-	if c.Own != "" && !ownForm.MatchString(c.Own) {
-		e.add("own_role", "must be what S3 logs as the requester, without the session name: arn:aws:sts::<12 digits>:assumed-role/<role> (or arn:aws:iam::<12 digits>:user/<name>), not the role's own arn:aws:iam::…:role/…")
+	if c.Own != "" {
+		if _, err := accesslog.ParseRole(c.Own); err != nil {
+			e.add("own_role", "%v; write arn:aws:sts::<12 digits>:assumed-role/<role>, without a session name, or the role's own arn:aws:iam::<12 digits>:role/<role>", err)
+		}
 	}
 	c.checkRoutes(&e)
 	c.checkCopy(&e)

@@ -204,9 +204,9 @@ func TestForms(t *testing.T) {
 	runBreakages(t, []breakage{
 		{"region", "region", "us-west-2", func(c *Config) { c.Region = "oregon" }},
 		{"role", "", "", func(c *Config) { c.Own = "arn:aws-cn:sts::111122223333:assumed-role/objectferry-copy" }},
-		{"user", "", "", func(c *Config) { c.Own = "arn:aws:iam::111122223333:user/ops/objectferry" }},
-		{"the role's own ARN", own, "without the session name", func(c *Config) { c.Own = "arn:aws:iam::111122223333:role/objectferry-copy" }},
-		{"role with session", own, "without the session name", func(c *Config) { c.Own = "arn:aws:sts::111122223333:assumed-role/a/b" }},
+		{"user", own, "assumed-role", func(c *Config) { c.Own = "arn:aws:iam::111122223333:user/ops/objectferry" }},
+		{"the role's own ARN", "", "", func(c *Config) { c.Own = "arn:aws:iam::111122223333:role/objectferry-copy" }},
+		{"role with session", own, "leave the session out", func(c *Config) { c.Own = "arn:aws:sts::111122223333:assumed-role/a/b" }},
 		{"bucket as URL", "routes[0].bucket", "no URL", func(c *Config) { c.Routes[0].Bucket = "s3://overseas-media" }},
 		{"bucket too short", "logs[0].bucket", "3 to 63", func(c *Config) { c.Logs[0].Bucket = "ab" }},
 		{"mode", "routes[0].mode", `"copy" or "observe"`, func(c *Config) { c.Routes[0].Mode = "Observe" }},

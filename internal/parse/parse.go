@@ -6,6 +6,7 @@ package parse
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"strings"
@@ -190,11 +191,26 @@ func (p *Parser) object(ctx context.Context, place config.Log, r s3event.Record)
 		return 0, false, err
 	}
 	if place.WhenDone == "delete" {
-		if err := g.Do(ctx, "DeleteObject", 0, func(ctx context.Context) error { return p.Logs.Delete(ctx, place.Bucket, r.Key) }); err != nil {
+		if err := p.delete(ctx, g, place, r.Key); err != nil {
 			return 0, false, fmt.Errorf("delete log object: %w", err)
 		}
 	}
 	p.Tel.Log.Info().Ctx(ctx).Str("log", fmt.Sprintf("%+q", "s3://"+place.Bucket+"/"+r.Key)).Int64("rows", s.rows).Int64("misses", s.misses).
 		Int64("requested", s.requested).Int64("unparsed", s.unparsed).Dur("took", time.Since(start)).Msg("log object parsed")
 	return s.rows, false, nil
+}
+
+// delete removes a log object that was read. A role that may delete none of them
+// closes the gate, like one that may not read: the logs wait.
+func (p *Parser) delete(ctx context.Context, g Guard, place config.Log, key string) error {
+	err := g.Do(ctx, "DeleteObject", 0, func(ctx context.Context) error { return p.Logs.Delete(ctx, place.Bucket, key) })
+	if object.ClassOf(err) != object.Denied {
+		return err
+	}
+	if _, err := g.Refused(ctx, err, func(ctx context.Context) error {
+		return p.Logs.Delete(ctx, place.Bucket, place.Prefix+"objectferry-reference-"+rand.Text()) // there is none
+	}); err != nil {
+		return err
+	}
+	return err
 }

@@ -33,8 +33,9 @@ type store struct {
 	objects map[string][]byte // by bucket/key
 	deleted []string
 	reads   int
-	fail    error // of every read
-	refuse  error // of the reference
+	fail    error                  // of every read
+	refuse  error                  // of the reference
+	keep    func(key string) error // of deletes
 }
 
 func (s *store) Read(_ context.Context, bucket, key string, r object.Range, pin string) (*object.Read, error) {
@@ -63,6 +64,11 @@ func (s *store) Read(_ context.Context, bucket, key string, r object.Range, pin 
 func (s *store) Delete(_ context.Context, bucket, key string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.keep != nil {
+		if err := s.keep(key); err != nil {
+			return err
+		}
+	}
 	s.deleted = append(s.deleted, bucket+"/"+key)
 	return nil
 }
@@ -384,14 +390,44 @@ func TestLogsOfEveryShape(t *testing.T) {
 	}
 }
 
-// TestALaterMissAsksAgain: the recent table forgets.
+// TestALaterMissAsksAgain: a row that is younger than the asking asks anew, and
+// the recent table forgets.
 func TestALaterMissAsksAgain(t *testing.T) {
-	b := newBench(t, func(_ *config.Route, _ *config.Log, c *Config) { c.Recent = time.Millisecond })
-	b.Handle(t.Context(), b.log("1", row{key: "a"}))
-	time.Sleep(5 * time.Millisecond)
-	b.Handle(t.Context(), b.log("2", row{key: "a"}))
+	b := newBench(t, nil)
+	b.Handle(t.Context(), b.log("1", row{key: "a"}, row{key: "a"}))
+	b.Handle(t.Context(), b.log("2", row{key: "a", age: time.Second}))
+	b.Handle(t.Context(), b.log("3", row{key: "a", age: -2 * time.Second}))
 	if diff := cmp.Diff([]string{"a", "a"}, b.sender.keys); diff != "" {
 		t.Errorf("requested (-want +got):\n%s", diff)
+	}
+	b = newBench(t, func(_ *config.Route, _ *config.Log, c *Config) { c.Recent = time.Millisecond })
+	b.Handle(t.Context(), b.log("1", row{key: "a", age: time.Second}))
+	time.Sleep(5 * time.Millisecond)
+	b.Handle(t.Context(), b.log("2", row{key: "a", age: time.Second}))
+	if diff := cmp.Diff([]string{"a", "a"}, b.sender.keys); diff != "" {
+		t.Errorf("forgotten, requested (-want +got):\n%s", diff)
+	}
+}
+
+// TestRefusedDeleteClosesTheLogBucket: a role that may not delete logs holds them
+// back, instead of reading each again until it dies.
+func TestRefusedDeleteClosesTheLogBucket(t *testing.T) {
+	b := newBench(t, func(_ *config.Route, l *config.Log, _ *Config) { l.WhenDone = "delete" })
+	d := b.log("1", row{key: "a"})
+	b.store.keep = func(string) error {
+		return &object.Error{Side: object.Logs, Op: "DeleteObject", Class: object.Denied, Code: "AccessDenied"}
+	}
+	if got := b.Handle(t.Context(), d); got.Verb != queue.HandBack {
+		t.Errorf("none may be deleted: %+v, want it handed back", got)
+	}
+	b.store.keep = func(key string) error {
+		if strings.HasSuffix(key, "/1") {
+			return &object.Error{Side: object.Logs, Op: "DeleteObject", Class: object.Denied, Code: "AccessDenied"}
+		}
+		return nil
+	}
+	if got := b.Handle(t.Context(), d); got.Verb != queue.Retry || got.Detail != "denied" {
+		t.Errorf("this one may not be deleted: %+v, want a retry for denied", got)
 	}
 }
 

@@ -139,7 +139,9 @@ func (s *sheet) judge(row *accesslog.Row, r *route.Route) (accesslog.Verdict, ac
 	s.misses++
 	s.Tel.Miss(r.Bucket, string(row.Why))
 	id := [2]string{r.Bucket, key}
-	if _, _, known := s.recent.Get(r.Bucket, key); known || s.asked[id] {
+	// What was missed after it was last asked for is missed again: it may have
+	// appeared at the source since.
+	if _, at, known := s.recent.Get(r.Bucket, key); s.asked[id] || known && !seen.After(at) {
 		return accesslog.Skip, whyRepeated
 	}
 	if r.Observe() {
