@@ -28,6 +28,8 @@ func newCheckCommand() *cobra.Command {
 will need. It consumes nothing and changes nothing; what cannot be tried without
 that is listed as "not tried". Exit code 1 says that a live check failed, 2 that
 the configuration is wrong.`,
+		Example: `  objectferry check --config objectferry.yaml
+  objectferry check --config objectferry.yaml --live --role copy   # run it as the role it is about`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			r, err := app.ParseRole(role)

@@ -8,6 +8,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/spf13/cobra"
 
 	"github.com/objectferry/objectferry/internal/app"
@@ -75,6 +77,8 @@ func (f *deadletterFlags) boxes(ctx context.Context) ([]*deadletter.Box, error) 
 	if err != nil {
 		return nil, err
 	}
+	// The service's client retries nothing, because its loops do; here is no loop.
+	client = sqs.New(client.Options(), func(o *sqs.Options) { o.Retryer = retry.NewStandard() })
 	var boxes []*deadletter.Box
 	sources := map[string]string{}
 	open := func(name, url string) error {

@@ -23,6 +23,9 @@ func newParseCommand() *cobra.Command {
 		Long: `Read S3 server access logs, plain or gzip, and print a JSON line for each miss.
 Each row is judged alone: no routes, no recent table, no age limit. Without a
 FILE, or for -, standard input is read.`,
+		Example: `  objectferry parse --summary access/*                  # how many misses?
+  zcat log.gz | objectferry parse | jq -r .key          # which keys?
+  objectferry parse --all log | jq 'select(.verdict == "unparsed")'`,
 		RunE: func(cmd *cobra.Command, files []string) error {
 			if all && summary {
 				return usageError{errors.New("parse: --all and --summary exclude each other")}
