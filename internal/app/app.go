@@ -80,7 +80,7 @@ func SQS(ctx context.Context, cfg *config.Config) (*sqs.Client, error) {
 func New(ctx context.Context, cfg *config.Config, o Options, tel *telemetry.Telemetry) (*App, error) {
 	a := &App{cfg: cfg, options: o, tel: tel, failed: make(chan error, 1)}
 	a.work, a.hasten = context.WithCancel(context.Background())
-	w := &wiring{app: a, cfg: cfg, tel: tel}
+	w := &wiring{app: a, cfg: cfg, tel: tel, names: map[string]int{}}
 	if err := w.wire(ctx, o.Role); err != nil {
 		return nil, fmt.Errorf("wire the service: %w", err)
 	}

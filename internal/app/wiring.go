@@ -35,6 +35,7 @@ type wiring struct {
 	routes *route.Table
 	sqs    *sqs.Client
 	aws    aws.Config
+	names  map[string]int // of guards and consumers, how often each was asked for
 }
 
 func (w *wiring) wire(ctx context.Context, role Role) error {
@@ -59,10 +60,20 @@ func (w *wiring) wire(ctx context.Context, role Role) error {
 	return nil
 }
 
+// unique makes a name that is taken one of its own: two queues of one name in two
+// accounts must not share a label.
+func (w *wiring) unique(name string) string {
+	w.names[name]++
+	if n := w.names[name]; n > 1 {
+		return fmt.Sprintf("%s (%d)", name, n)
+	}
+	return name
+}
+
 // guard makes one guard of the process and has it run.
 func (w *wiring) guard(name string, side object.Side, limit int, probe guard.Probe) (*guard.Guard, error) {
 	c := guard.DefaultConfig()
-	c.Name, c.Side, c.Limit = name, side, limit
+	c.Name, c.Side, c.Limit = w.unique(name), side, limit
 	c.ProbeMin, c.ProbeMax = time.Duration(w.cfg.Guard.ProbeMin), time.Duration(w.cfg.Guard.ProbeMax)
 	c.Timeout, c.MinRate = time.Duration(w.cfg.Guard.Timeout), int64(w.cfg.Guard.MinRate)
 	g, err := guard.New(c, alive(probe), w.tel)
@@ -76,7 +87,7 @@ func (w *wiring) guard(name string, side object.Side, limit int, probe guard.Pro
 // consumer makes a consumer whose gate is open while all of guards are.
 func (w *wiring) consumer(name, url string, slots int, guards []*guard.Guard, h queue.Handler) error {
 	c := queue.DefaultConfig()
-	c.Name, c.URL, c.Slots = name, url, slots
+	c.Name, c.URL, c.Slots = w.unique(name), url, slots
 	c.Receives = w.cfg.Retry.Receives
 	c.BackoffMin, c.BackoffMax, c.Wait = time.Duration(w.cfg.Retry.Min), time.Duration(w.cfg.Retry.Max), time.Duration(w.cfg.Retry.Wait)
 	gates := make([]guard.Gate, len(guards))
@@ -138,8 +149,8 @@ func (w *wiring) parse() error {
 func (w *wiring) copy() error {
 	sources := map[[3]string]*source{}
 	var lanes []copier.Lane
-	gates := map[string][]*guard.Guard{}
-	var queues []string // in the order of the routes
+	gates := map[string][]*guard.Guard{} // by sync queue
+	var all []*guard.Guard
 	for _, r := range w.routes.Routes() {
 		if r.Observe() {
 			continue
@@ -161,10 +172,8 @@ func (w *wiring) copy() error {
 		}
 		lanes = append(lanes, copier.Lane{Route: r, Source: src.Source, SourceGuard: src.guard, Destination: dst, DestinationGuard: dstGuard})
 		url := r.QueueURL(w.cfg.Queues.Sync)
-		if gates[url] == nil {
-			queues = append(queues, url)
-		}
 		gates[url] = append(gates[url], src.guard, dstGuard)
+		all = append(all, src.guard, dstGuard)
 	}
 	c := copier.DefaultConfig()
 	c.Memory, c.PartSize, c.MaxSize = int64(w.cfg.Copy.Memory), int64(w.cfg.Copy.PartSize), int64(w.cfg.Copy.MaxSize)
@@ -172,11 +181,14 @@ func (w *wiring) copy() error {
 	if err != nil {
 		return err
 	}
-	if len(queues) == 0 { // only observed routes: what others sent is settled all the same
-		queues = []string{w.cfg.Queues.Sync}
-	}
-	for _, url := range queues {
-		if err := w.consumer(queueName(url), url, slots(w.cfg.Copy.Concurrency), gates[url], handler.Handle); err != nil {
+	for _, url := range w.cfg.SyncQueues() {
+		guards := gates[url]
+		if guards == nil {
+			// No route sends to it now, but one may have, and a redrive may: what it
+			// holds can be for any of them.
+			guards = all
+		}
+		if err := w.consumer(queueName(url), url, slots(w.cfg.Copy.Concurrency), guards, handler.Handle); err != nil {
 			return err
 		}
 	}
