@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"net/http"
 	"os"
@@ -34,6 +35,9 @@ var binary struct {
 func Binary(t testing.TB) string {
 	t.Helper()
 	binary.Do(func() {
+		if binary.err = lookAtSources(); binary.err != nil {
+			return
+		}
 		dir, err := os.MkdirTemp("", "objectferry-test-")
 		if err != nil {
 			binary.err = err
@@ -49,6 +53,23 @@ func Binary(t testing.TB) string {
 		t.Fatalf("build the binary: %v", binary.err)
 	}
 	return binary.path
+}
+
+// lookAtSources asks for each file that the binary is built from, because `go test`
+// runs a test again only when a file has changed that the test itself looked at.
+func lookAtSources() error {
+	for _, dir := range []string{"cmd", "internal", "pkg"} {
+		err := filepath.WalkDir(filepath.Join("..", "..", dir), func(path string, _ fs.DirEntry, err error) error {
+			if err == nil && strings.HasSuffix(path, ".go") {
+				_, err = os.Stat(path)
+			}
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("look at the sources: %w", err)
+		}
+	}
+	return nil
 }
 
 // Main is the TestMain of a package that uses Binary: it removes what was built.
