@@ -136,7 +136,7 @@ func (a *App) startConsumers() {
 func (a *App) consume(intake context.Context, c *queue.Consumer) error {
 	log := a.tel.Log.With().Str("queue", c.Status().Name).Logger()
 	var class object.Class // of the last failure; a line a change tells enough
-	err := untilOpen(intake, time.Duration(a.cfg.Guard.ProbeMin), c.Open, queue.Permanent, func(err error) {
+	err := untilOpen(intake, min(time.Duration(a.cfg.Guard.ProbeMin), staleAfter/4), c.Open, queue.Permanent, func(err error) {
 		if c := object.ClassOf(err); c != class {
 			class = c
 			log.Warn().Err(err).Msg("queue cannot be opened; trying again")
