@@ -6,7 +6,6 @@ package route
 
 import (
 	"fmt"
-	"path"
 	"strings"
 
 	"github.com/objectferry/objectferry/internal/config"
@@ -63,40 +62,31 @@ func (t *Table) Routes() []*Route { return t.routes }
 // over an include glob, and a route without include carries everything, but only
 // from an anonymous source.
 //
-// A key with "." or ".." as a segment is judged a second time as a server would
-// read it that resolves paths: under include "model/**" a stranger's
-// "model/../private" must not fetch "private" with our signature.
+// A signed source carries no key with "." or ".." as a segment: whatever server
+// or proxy on the way resolves paths, a stranger's "model/../private" must not
+// fetch "private" with our signature.
 func (r *Route) Carries(key string) bool {
-	if !r.carries(key) {
+	signed := r.Source.Read != config.ReadAnonymous
+	switch {
+	case signed && dotted(key), r.exclude.Match(key):
 		return false
-	}
-	if resolved, dotted := resolve(key); dotted {
-		return r.carries(resolved)
-	}
-	return true
-}
-
-func (r *Route) carries(key string) bool {
-	if r.exclude.Match(key) {
-		return false
-	}
-	if r.include.Empty() {
-		return r.Source.Read == config.ReadAnonymous
+	case r.include.Empty():
+		return !signed
 	}
 	return r.include.Match(key)
 }
 
-// resolve returns the key with its dot segments resolved, and whether it had any.
-func resolve(key string) (string, bool) {
+// dotted reports whether a segment of key is "." or "..".
+func dotted(key string) bool {
 	if !strings.Contains(key, ".") {
-		return key, false
+		return false
 	}
 	for segment := range strings.SplitSeq(key, "/") {
 		if segment == "." || segment == ".." {
-			return path.Clean("/" + key)[1:], true
+			return true
 		}
 	}
-	return key, false
+	return false
 }
 
 // ProbeKey is a key that the source lets us ask for, whether it exists or not:
