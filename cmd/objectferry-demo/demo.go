@@ -26,6 +26,9 @@ import (
 // last one that must come from S3 alone.
 const roundsOnce = 3
 
+// roundEvery paces the rounds without --once, so that one can watch them.
+const roundEvery = time.Second
+
 // Result is the one line of --json.
 type Result struct {
 	Visits      int     `json:"visits"`
@@ -50,7 +53,7 @@ type demo struct {
 	result  Result
 }
 
-// play runs the demo, until ctx ends or, with once, to its end.
+// play runs the demo: with once to its end, otherwise until ctx ends.
 func (d *demo) play(ctx context.Context, once bool) (Result, error) {
 	start := time.Now()
 	stop, err := d.start(ctx)
@@ -60,11 +63,26 @@ func (d *demo) play(ctx context.Context, once bool) (Result, error) {
 	defer stop()
 
 	fmt.Fprintf(d.out, "%d objects in COS, none in S3; %d visits a round\n", d.objects, d.visits)
+	err = d.rounds(ctx, once)
+	d.count()
+	d.result.Seconds = time.Since(start).Round(100 * time.Millisecond).Seconds()
+	switch {
+	case ctx.Err() != nil && !once: // Ctrl-C is how it ends
+		return d.result, nil
+	case err != nil:
+		return d.result, err
+	}
+	return d.result, d.verify()
+}
+
+// rounds plays round after round.
+func (d *demo) rounds(ctx context.Context, once bool) error {
 	for n := 1; ; n++ {
+		next := time.After(roundEvery)
 		last := once && n == roundsOnce
 		seen, err := d.round(ctx, n, last)
 		if err != nil {
-			return d.result, notSignal(ctx, err)
+			return err
 		}
 		share := seen.ShareFromS3()
 		if n == 1 {
@@ -76,19 +94,17 @@ func (d *demo) play(ctx context.Context, once bool) (Result, error) {
 			fmt.Fprintf(d.out, "           first error: %v\n", seen.FirstError)
 		}
 		if last {
-			break
+			return nil
+		}
+		if once {
+			continue
+		}
+		select {
+		case <-next:
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 	}
-	d.result.Seconds = time.Since(start).Round(100 * time.Millisecond).Seconds()
-	return d.result, d.verify()
-}
-
-// notSignal hides the end that Ctrl-C asked for.
-func notSignal(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
 }
 
 // start brings up the cloud, fills COS and starts the real service.
@@ -221,10 +237,15 @@ func (d *demo) check(key string, body []byte, h http.Header) error {
 // copied are the keys that the ferry wrote.
 func (d *demo) copied() []string { return d.site.Cloud.Keys(localcloud.Bucket) }
 
+// count looks what has become of it all.
+func (d *demo) count() {
+	d.result.Copied = len(d.copied())
+	d.result.DeadLetters = d.site.Cloud.Depth(localcloud.LogsQueue+localcloud.DeadSuffix).Total() + d.site.Cloud.Depth(localcloud.SyncQueue+localcloud.DeadSuffix).Total()
+}
+
 // verify checks all that --once promises.
 func (d *demo) verify() error {
 	var problems []error
-	d.result.Copied = len(d.copied())
 	for key := range d.asked {
 		o, ok := d.site.Cloud.Object(localcloud.Bucket, key)
 		if !ok {
@@ -233,7 +254,6 @@ func (d *demo) verify() error {
 			problems = append(problems, fmt.Errorf("key %q in S3: %w", key, err))
 		}
 	}
-	d.result.DeadLetters = len(d.site.Cloud.Messages(localcloud.LogsQueue+localcloud.DeadSuffix)) + len(d.site.Cloud.Messages(localcloud.SyncQueue+localcloud.DeadSuffix))
 	if d.result.DeadLetters > 0 {
 		problems = append(problems, fmt.Errorf("%d dead letters", d.result.DeadLetters))
 	}
