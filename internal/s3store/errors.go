@@ -112,6 +112,9 @@ func classify(ctx context.Context, side object.Side, op, key string, does effect
 	var answer *awshttp.ResponseError
 	if !errors.As(err, &answer) || answer.Response == nil || answer.HTTPStatusCode() == 0 {
 		e.Class, e.Err = unanswered(ctx, does, err), cause(err)
+		if errors.Is(err, errNotS3) {
+			e.Hint = hintNotS3
+		}
 		return e
 	}
 	status := answer.HTTPStatusCode()
@@ -119,21 +122,20 @@ func classify(ctx context.Context, side object.Side, op, key string, does effect
 	e.RetryAfter = object.RetryAfter(answer.Response.Header.Get("Retry-After"), time.Now())
 	// Without a code in the body the SDK makes one up from the status, so that a
 	// proxy's page would pass for S3's word.
-	authentic, m, known := answer.ServiceRequestID() != "", meaning{}, false
+	s3s, m, known := authentic(answer.Response.Header), meaning{}, false
 	var api smithy.APIError
 	if errors.As(err, &api) {
-		authentic = authentic || api.ErrorMessage() != http.StatusText(status)
 		e.Code, e.Err = api.ErrorCode(), fmt.Errorf("request %s", answer.ServiceRequestID())
 		m, known = lookUp(api)
 	}
 	switch {
-	case !authentic && status != http.StatusTooManyRequests:
+	case !s3s && status != http.StatusTooManyRequests:
 		m = meaning{object.Unavailable, hintNotS3}
 	case !known:
 		m = statusMeaning(status)
 	}
 	e.Class, e.Hint = m.class, m.hint
-	open := !authentic || status < 300 || status >= 500 || e.Code == "NoSuchUpload"
+	open := !s3s || status < 300 || status >= 500 || e.Code == "NoSuchUpload"
 	switch {
 	case does == reads && m.class == object.Exists: // If-Match
 		e.Class = object.Changed

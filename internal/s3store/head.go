@@ -34,7 +34,7 @@ func (s *Store) Head(ctx context.Context, key string) (object.Found, error) {
 		})
 	}
 	switch status, header := answered(err); {
-	case status == http.StatusNotFound:
+	case status == http.StatusNotFound && authentic(header):
 		return object.Found{Deleted: header.Get("X-Amz-Delete-Marker") == "true"}, nil
 	case status >= 400 && status < 500, status == http.StatusServiceUnavailable:
 		return s.look(ctx, key) // a HEAD's refusal has no body, hence no code
@@ -45,21 +45,23 @@ func (s *Store) Head(ctx context.Context, key string) (object.Found, error) {
 // look asks for one byte of key, which tells the same as a HEAD and, when it is
 // refused, why.
 func (s *Store) look(ctx context.Context, key string) (object.Found, error) {
-	out, err := s.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &s.cfg.Bucket, Key: &key, Range: &firstByte, ExpectedBucketOwner: s.owner})
+	in := &s3.GetObjectInput{Bucket: &s.cfg.Bucket, Key: &key, Range: &firstByte, ExpectedBucketOwner: s.owner}
+	out, err := s.client.GetObject(ctx, in)
+	if status, _ := answered(err); status == http.StatusRequestedRangeNotSatisfiable { // it is there, and empty
+		in.Range = nil
+		out, err = s.client.GetObject(ctx, in)
+	}
 	if err == nil {
 		out.Body.Close()
 		a := gotten(out)
 		if _, size, err := (object.Range{Length: 1}).Answered(aws.ToString(out.ContentRange), a.Size); err == nil {
 			a.Size = size
 		}
-		return s.found("GetObject", key, a)
+		return s.found(opGet, key, a)
 	}
-	e := classify(ctx, object.Destination, "GetObject", key, reads, err)
-	switch status, header := answered(err); {
-	case e.Class == object.Absent:
+	e := classify(ctx, object.Destination, opGet, key, reads, err)
+	if _, header := answered(err); e.Class == object.Absent {
 		return object.Found{Deleted: header.Get("X-Amz-Delete-Marker") == "true"}, nil
-	case status == http.StatusRequestedRangeNotSatisfiable: // it is there, and empty
-		return object.Found{Exists: true}, nil
 	}
 	return object.Found{}, e
 }

@@ -26,6 +26,9 @@ func TestHeadSaysWhatStandsThere(t *testing.T) {
 		{"an object", reply("200 OK\n"+there, ""), "", found, ""},
 		{"nothing", reply("404 Not Found\nx-amz-request-id: R", ""), "", object.Found{}, ""},
 		{"a delete marker", reply("404 Not Found\nx-amz-request-id: R\nx-amz-delete-marker: true", ""), "", object.Found{Deleted: true}, ""},
+		{"an object of a proxy", reply("200 OK\nETag: \"e\"\nContent-Length: 5", ""), "", object.Found{}, object.Unavailable},
+		{"404 of a proxy", reply("404 Not Found\nx-amz-delete-marker: true", ""), page(404), object.Found{}, object.Unavailable},
+		{"404 of a proxy, and then it is there", reply("404 Not Found", ""), oneByte, partly, ""},
 		{"a page", reply("200 OK\nContent-Type: text/html\nContent-Length: 5", ""), "", object.Found{}, object.Unavailable},
 		{"403, denied", reply("403 Forbidden\nx-amz-request-id: R", ""), coded(403, "AccessDenied", "m"), object.Found{}, object.Denied},
 		{"403, a bad signature", reply("403 Forbidden\nx-amz-request-id: R", ""), coded(403, "SignatureDoesNotMatch", "m"), object.Found{}, object.Refused},
@@ -33,7 +36,7 @@ func TestHeadSaysWhatStandsThere(t *testing.T) {
 		{"400, an old token", reply("400 Bad Request\nx-amz-request-id: R", ""), coded(400, "ExpiredToken", "m"), object.Found{}, object.Refused},
 		{"403, and then it is there", reply("403 Forbidden\nx-amz-request-id: R", ""), oneByte, partly, ""},
 		{"403, and then it is not", reply("403 Forbidden\nx-amz-request-id: R", ""), coded(404, "NoSuchKey", "m"), object.Found{}, ""},
-		{"403, and then it is empty", reply("403 Forbidden\nx-amz-request-id: R", ""), coded(416, "InvalidRange", "m"), object.Found{Exists: true}, ""},
+		{"403, and then a proxy's 416", reply("403 Forbidden\nx-amz-request-id: R", ""), page(416), object.Found{}, object.Unavailable},
 		{"503, slow down", reply("503 Slow Down\nx-amz-request-id: R", ""), coded(503, "SlowDown", "m"), object.Found{}, object.Throttled},
 		{"500", reply("500 Internal Server Error\nx-amz-request-id: R", ""), "", object.Found{}, object.Unavailable},
 		{"another region", reply("301 Moved Permanently\nx-amz-request-id: R", ""), "", object.Found{}, object.Refused},
@@ -46,7 +49,7 @@ func TestHeadSaysWhatStandsThere(t *testing.T) {
 				if r.Method == http.MethodHead {
 					return tt.head
 				}
-				if tt.get == "" || r.Header.Get("Range") != "bytes=0-0" {
+				if plain := tt.get == page(416); tt.get == "" || !plain && r.Header.Get("Range") != "bytes=0-0" {
 					t.Errorf("asked %s, range %q", r.Method, r.Header.Get("Range"))
 				}
 				return tt.get
@@ -59,6 +62,22 @@ func TestHeadSaysWhatStandsThere(t *testing.T) {
 				t.Errorf("found (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestEmptyObjectIsConfirmedByAPlainRead(t *testing.T) {
+	s := serve(t, func(r request) string {
+		switch {
+		case r.Method == http.MethodHead:
+			return reply("403 Forbidden\nx-amz-request-id: R", "")
+		case r.Header.Get("Range") != "":
+			return coded(416, "InvalidRange", "m")
+		}
+		return reply("200 OK\nx-amz-request-id: R\nETag: \"e\"\nx-amz-meta-ferry-copy: id\nContent-Length: 0", "")
+	})
+	got, err := store(s).Head(t.Context(), "k")
+	if err != nil || !got.Exists || got.Size != 0 || got.CopyID != "id" {
+		t.Errorf("got %+v, %v", got, err)
 	}
 }
 

@@ -16,6 +16,8 @@ import (
 	"github.com/objectferry/objectferry/internal/object"
 )
 
+const opGet = "GetObject"
+
 // LogStore reads the buckets that access logs are delivered to.
 type LogStore struct {
 	client   *s3.Client
@@ -34,21 +36,16 @@ func NewLogs(client *s3.Client, prefixes map[string]string) *LogStore {
 // length 0. Class Absent when there is no such key, Changed when it is another
 // version.
 func (l *LogStore) Read(ctx context.Context, bucket, key string, r object.Range, pin string) (*object.Read, error) {
-	const op = "GetObject"
 	in := &s3.GetObjectInput{Bucket: &bucket, Key: &key, Range: aws.String(r.Header())}
 	if pin != "" {
 		in.IfMatch = &pin
 	}
 	out, err := l.client.GetObject(ctx, in)
 	if status, _ := answered(err); status == http.StatusRequestedRangeNotSatisfiable && r.Offset == 0 {
-		return &object.Read{Body: http.NoBody}, nil
+		return l.empty(ctx, in)
 	}
-	if err != nil {
-		return nil, classify(ctx, object.Logs, op, key, reads, err)
-	}
-	if out.ETag == nil {
-		out.Body.Close()
-		return nil, &object.Error{Side: object.Logs, Op: op, Key: key, Class: object.Unavailable, Err: errNoETag, Hint: hintNotS3}
+	if err := l.opened(ctx, key, out, err); err != nil {
+		return nil, err
 	}
 	length := int64(-1)
 	if out.ContentLength != nil {
@@ -57,12 +54,40 @@ func (l *LogStore) Read(ctx context.Context, bucket, key string, r object.Range,
 	got, size, err := r.Answered(aws.ToString(out.ContentRange), length)
 	if err != nil {
 		out.Body.Close()
-		return nil, &object.Error{Side: object.Logs, Op: op, Key: key, Class: object.Corrupt, Err: err}
+		return nil, &object.Error{Side: object.Logs, Op: opGet, Key: key, Class: object.Corrupt, Err: err}
 	}
 	read := &object.Read{Attributes: gotten(out), Range: got}
 	read.Size = size
-	read.SetBody(ctx, out.Body, object.Error{Side: object.Logs, Op: op, Key: key})
+	read.SetBody(ctx, out.Body, object.Error{Side: object.Logs, Op: opGet, Key: key})
 	return read, nil
+}
+
+// empty settles that an object without a satisfiable range is empty: a plain GET
+// must say so, for a log that is taken for empty is deleted unread.
+func (l *LogStore) empty(ctx context.Context, in *s3.GetObjectInput) (*object.Read, error) {
+	key := aws.ToString(in.Key)
+	in.Range = nil
+	out, err := l.client.GetObject(ctx, in)
+	if err := l.opened(ctx, key, out, err); err != nil {
+		return nil, err
+	}
+	out.Body.Close()
+	if out.ContentLength == nil || *out.ContentLength != 0 {
+		return nil, &object.Error{Side: object.Logs, Op: opGet, Key: key, Class: object.Changed, Err: errors.New("the log was empty a moment ago")}
+	}
+	return &object.Read{Attributes: gotten(out), Body: http.NoBody}, nil
+}
+
+// opened says why an answer is not an object's, nil when it is.
+func (l *LogStore) opened(ctx context.Context, key string, out *s3.GetObjectOutput, err error) error {
+	if err != nil {
+		return classify(ctx, object.Logs, opGet, key, reads, err)
+	}
+	if out.ETag == nil {
+		out.Body.Close()
+		return &object.Error{Side: object.Logs, Op: opGet, Key: key, Class: object.Unavailable, Err: errNoETag, Hint: hintNotS3}
+	}
+	return nil
 }
 
 // Delete removes a log object; one that is gone is no error.

@@ -36,7 +36,6 @@ func TestClassOfEachAnswerToALogRead(t *testing.T) {
 		name, answer string
 		want         object.Class
 	}{
-		{"empty", coded(416, "InvalidRange", "m"), ""},
 		{"gone", coded(404, "NoSuchKey", "m"), object.Absent},
 		{"no such bucket", coded(404, "NoSuchBucket", "m"), object.Refused},
 		{"404 of a proxy", page(404), object.Unavailable},
@@ -45,8 +44,8 @@ func TestClassOfEachAnswerToALogRead(t *testing.T) {
 		{"slow down", coded(503, "SlowDown", "m"), object.Throttled},
 		{"an internal error", coded(500, "InternalError", "m"), object.Unavailable},
 		{"a page", page(200), object.Unavailable},
-		{"another range", reply("206 Partial Content\nETag: \"e\"\nContent-Range: bytes 1-5/9\nContent-Length: 5", "hello"), object.Corrupt},
-		{"cut", reply("206 Partial Content\nETag: \"e\"\nContent-Range: bytes 0-4/9\nContent-Length: 5", "hel"), object.Unavailable},
+		{"another range", reply("206 Partial Content\nx-amz-request-id: R\nETag: \"e\"\nContent-Range: bytes 1-5/9\nContent-Length: 5", "hello"), object.Corrupt},
+		{"cut", reply("206 Partial Content\nx-amz-request-id: R\nETag: \"e\"\nContent-Range: bytes 0-4/9\nContent-Length: 5", "hel"), object.Unavailable},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -65,10 +64,42 @@ func TestClassOfEachAnswerToALogRead(t *testing.T) {
 	}
 }
 
+func TestEmptyLogIsConfirmedByAPlainRead(t *testing.T) {
+	const empty = "200 OK\nx-amz-request-id: R\nETag: \"e\"\nContent-Length: 0"
+	tests := []struct {
+		name, ranged, plain string
+		want                object.Class
+	}{
+		{"empty", coded(416, "InvalidRange", "m"), reply(empty, ""), ""},
+		{"a proxy answers the range alone", page(416), reply("200 OK\nx-amz-request-id: R\nETag: \"e\"\nContent-Length: 5", "hello"), object.Changed},
+		{"a proxy answers both", page(416), reply("200 OK\nETag: \"e\"\nContent-Length: 0", ""), object.Unavailable},
+		{"no object", coded(416, "InvalidRange", "m"), coded(404, "NoSuchKey", "m"), object.Absent},
+		{"no length", coded(416, "InvalidRange", "m"), reply("200 OK\nx-amz-request-id: R\nETag: \"e\"", ""), object.Changed},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := serve(t, func(r request) string {
+				if r.Header.Get("Range") != "" {
+					return tt.ranged
+				}
+				return tt.plain
+			})
+			got, err := logs(s).Read(t.Context(), "b", "k", object.Range{Length: 5}, "")
+			if class := object.ClassOf(err); class != tt.want {
+				t.Errorf("class %q, want %q: %v", class, tt.want, err)
+			}
+			if err == nil && (got.Size != 0 || got.Range.Length != 0) {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
+
 func TestDeletingALogThatIsGoneIsNoError(t *testing.T) {
 	for answer, want := range map[string]object.Class{
 		reply("204 No Content\nx-amz-request-id: R", ""): "", coded(404, "NoSuchKey", "m"): "",
 		coded(403, "AccessDenied", "m"): object.Denied, coded(404, "NoSuchBucket", "m"): object.Refused,
+		reply("204 No Content", ""): object.Unavailable,
 	} {
 		s := serve(t, always(answer))
 		if err := logs(s).Delete(t.Context(), "b", "access/k"); object.ClassOf(err) != want {

@@ -65,7 +65,7 @@ func Connect(cfg aws.Config, c ClientConfig) *s3.Client {
 		o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 		o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
 		o.HTTPClient = &http.Client{
-			Transport:     object.BoundErrors(transport),
+			Transport:     object.BoundErrors(onlyS3{transport}),
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		}
 	})

@@ -117,7 +117,8 @@ var writeAnswers = []struct {
 	{"a redirect", reply("302 Found\nLocation: http://127.0.0.1:1/\nContent-Length: 0", ""), object.Ambiguous, object.Unavailable},
 	{"no ETag", reply("200 OK\nx-amz-request-id: R\nContent-Length: 0", ""), object.Ambiguous, object.Unavailable},
 	{"a page", page(200), object.Ambiguous, object.Unavailable},
-	{"a page with an ETag", reply("200 OK\nETag: \"e\"\nContent-Length: 27", "<html><p>Welcome!</p></html"[:27]), object.Ambiguous, object.Unavailable},
+	{"a page with an ETag", reply("200 OK\nx-amz-request-id: R\nETag: \"e\"\nContent-Length: 27", "<html><p>Welcome!</p></html"[:27]), object.Ambiguous, object.Unavailable},
+	{"a proxy's 200 with an ETag", reply("200 OK\nETag: \"e\"\nContent-Length: 0", ""), object.Ambiguous, object.Unavailable},
 	{"no answer", "", object.Ambiguous, object.Unavailable},
 	{"half an answer", "HTTP/1.1 200 OK\r\nETag: ", object.Ambiguous, object.Unavailable},
 }
@@ -257,6 +258,7 @@ func TestClassOfEachAnswerToComplete(t *testing.T) {
 		{"no ETag", xmlReply("<CompleteMultipartUploadResult/>"), object.Ambiguous},
 		{"cut", reply("200 OK\nx-amz-request-id: R\nContent-Length: 500", completed[:60]), object.Ambiguous},
 		{"another checksum", xmlReply(strings.Replace(completed, "</ETag>", "</ETag><ChecksumCRC64NVME>AAAAAAAAAAA=</ChecksumCRC64NVME>", 1)), object.Corrupt},
+		{"a proxy's 200", reply(fmt.Sprintf("200 OK\nContent-Length: %d", len(completed)), completed), object.Ambiguous},
 		{"no answer", "", object.Ambiguous},
 	}
 	for _, tt := range tests {
