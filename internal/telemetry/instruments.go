@@ -16,6 +16,10 @@ type Instruments struct {
 	rows, misses, ends, calls, guardCalls, probes, bytes, leases, unverified counter
 	age, copyTime, heal, callTime                                            histogram
 	waiting, inFlight, lastReceive, lastRow, guardOpen, guardLimit, memory   gauge
+
+	// sets caches attribute sets, which are costly to build. Label values are all
+	// from closed sets or the configuration, so it stays small.
+	sets sync.Map
 }
 
 type (
@@ -77,22 +81,19 @@ func newInstruments(m metric.Meter) (*Instruments, error) {
 	return &i, nil
 }
 
-// sets caches attribute sets, which are costly to build; label values are all
-// from closed sets or the configuration, so it stays small.
-var sets sync.Map
-
-func set(kv ...string) metric.MeasurementOption {
+// set returns the attributes of a measurement: names and values in turn.
+func (i *Instruments) set(kv ...string) metric.MeasurementOption {
 	var key [8]string
 	copy(key[:], kv)
-	if o, ok := sets.Load(key); ok {
+	if o, ok := i.sets.Load(key); ok {
 		return o.(metric.MeasurementOption)
 	}
 	attrs := make([]attribute.KeyValue, 0, len(kv)/2)
-	for i := 0; i < len(kv); i += 2 {
-		attrs = append(attrs, attribute.String(kv[i], kv[i+1]))
+	for n := 0; n < len(kv); n += 2 {
+		attrs = append(attrs, attribute.String(kv[n], kv[n+1]))
 	}
 	o := metric.WithAttributeSet(attribute.NewSet(attrs...))
-	sets.Store(key, o)
+	i.sets.Store(key, o)
 	return o
 }
 
@@ -100,79 +101,79 @@ var bg = context.Background()
 
 // Rows counts rows of a bucket's log. bucket must be a routed one or "other".
 func (i *Instruments) Rows(bucket, verdict, why string, n int64) {
-	i.rows.Add(bg, n, set(LabelBucket, bucket, LabelVerdict, verdict, LabelWhy, why))
+	i.rows.Add(bg, n, i.set(LabelBucket, bucket, LabelVerdict, verdict, LabelWhy, why))
 }
 
 // Miss counts a miss by its cause (NoSuchKey, AccessDenied).
 func (i *Instruments) Miss(bucket, cause string) {
-	i.misses.Add(bg, 1, set(LabelBucket, bucket, LabelCause, cause))
+	i.misses.Add(bg, 1, i.set(LabelBucket, bucket, LabelCause, cause))
 }
 
 // End counts a settled delivery. queue is "logs" or "sync".
 func (i *Instruments) End(queue, end, detail string) {
-	i.ends.Add(bg, 1, set(LabelQueue, queue, LabelEnd, end, LabelDetail, detail))
+	i.ends.Add(bg, 1, i.set(LabelQueue, queue, LabelEnd, end, LabelDetail, detail))
 }
 
 // SQSCall counts a call; result is "ok", "partial" or a class of error.
 func (i *Instruments) SQSCall(queue, call, result string) {
-	i.calls.Add(bg, 1, set(LabelQueue, queue, LabelCall, call, LabelResult, result))
+	i.calls.Add(bg, 1, i.set(LabelQueue, queue, LabelCall, call, LabelResult, result))
 }
 
 // GuardCall counts and times one read or write; class is "ok" or an object.Class.
 func (i *Instruments) GuardCall(guard, op, class string, d time.Duration) {
-	i.guardCalls.Add(bg, 1, set(LabelGuard, guard, LabelOp, op, LabelClass, class))
-	i.callTime.Record(bg, d.Seconds(), set(LabelGuard, guard, LabelOp, op))
+	i.guardCalls.Add(bg, 1, i.set(LabelGuard, guard, LabelOp, op, LabelClass, class))
+	i.callTime.Record(bg, d.Seconds(), i.set(LabelGuard, guard, LabelOp, op))
 }
 
 // Probe counts a probe; result is "alive", "down" or "refused".
 func (i *Instruments) Probe(guard, result string) {
-	i.probes.Add(bg, 1, set(LabelGuard, guard, LabelResult, result))
+	i.probes.Add(bg, 1, i.set(LabelGuard, guard, LabelResult, result))
 }
 
 // Copied counts the bytes and the time of one written object.
 func (i *Instruments) Copied(bucket string, bytes int64) {
-	i.bytes.Add(bg, bytes, set(LabelBucket, bucket))
+	i.bytes.Add(bg, bytes, i.set(LabelBucket, bucket))
 }
 
 // CopyTime records the time from taking up a request to its end.
 func (i *Instruments) CopyTime(bucket string, d time.Duration) {
-	i.copyTime.Record(bg, d.Seconds(), set(LabelBucket, bucket))
+	i.copyTime.Record(bg, d.Seconds(), i.set(LabelBucket, bucket))
 }
 
 // Heal records the time from the miss to the object being there.
 func (i *Instruments) Heal(bucket string, d time.Duration) {
-	i.heal.Record(bg, d.Seconds(), set(LabelBucket, bucket))
+	i.heal.Record(bg, d.Seconds(), i.set(LabelBucket, bucket))
 }
 
 // Unverified counts an object that was copied without a CRC of the source.
-func (i *Instruments) Unverified(bucket string) { i.unverified.Add(bg, 1, set(LabelBucket, bucket)) }
+func (i *Instruments) Unverified(bucket string) { i.unverified.Add(bg, 1, i.set(LabelBucket, bucket)) }
 
 // LeaseLost counts a delivery that was taken from us.
-func (i *Instruments) LeaseLost(queue string) { i.leases.Add(bg, 1, set(LabelQueue, queue)) }
+func (i *Instruments) LeaseLost(queue string) { i.leases.Add(bg, 1, i.set(LabelQueue, queue)) }
 
 // ReceiveAge records how old a message was when it came.
 func (i *Instruments) ReceiveAge(queue string, d time.Duration) {
-	i.age.Record(bg, d.Seconds(), set(LabelQueue, queue))
+	i.age.Record(bg, d.Seconds(), i.set(LabelQueue, queue))
 }
 
 // Waiting sets a queue's depth; state is "visible", "in_flight" or "delayed".
 func (i *Instruments) Waiting(queue, state string, n int64) {
-	i.waiting.Record(bg, float64(n), set(LabelQueue, queue, LabelState, state))
+	i.waiting.Record(bg, float64(n), i.set(LabelQueue, queue, LabelState, state))
 }
 
 // Held sets how many messages this process holds.
 func (i *Instruments) Held(queue string, n int) {
-	i.inFlight.Record(bg, float64(n), set(LabelQueue, queue))
+	i.inFlight.Record(bg, float64(n), i.set(LabelQueue, queue))
 }
 
 // LastReceive sets when a receive last answered well, empty or not.
 func (i *Instruments) LastReceive(queue string, t time.Time) {
-	i.lastReceive.Record(bg, float64(t.UnixMilli())/1e3, set(LabelQueue, queue))
+	i.lastReceive.Record(bg, float64(t.UnixMilli())/1e3, i.set(LabelQueue, queue))
 }
 
 // LastRow sets the time of the newest row of a routed bucket.
 func (i *Instruments) LastRow(bucket string, t time.Time) {
-	i.lastRow.Record(bg, float64(t.Unix()), set(LabelBucket, bucket))
+	i.lastRow.Record(bg, float64(t.Unix()), i.set(LabelBucket, bucket))
 }
 
 // GuardState sets 1 for state and 0 for the others.
@@ -182,13 +183,13 @@ func (i *Instruments) GuardState(guard, state string, states []string) {
 		if s == state {
 			v = 1
 		}
-		i.guardOpen.Record(bg, v, set(LabelGuard, guard, LabelState, s))
+		i.guardOpen.Record(bg, v, i.set(LabelGuard, guard, LabelState, s))
 	}
 }
 
 // GuardLimit sets how many calls are allowed at once.
 func (i *Instruments) GuardLimit(guard string, n int) {
-	i.guardLimit.Record(bg, float64(n), set(LabelGuard, guard))
+	i.guardLimit.Record(bg, float64(n), i.set(LabelGuard, guard))
 }
 
 // MemoryReserved sets how many object bytes are held.
