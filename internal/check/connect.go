@@ -40,7 +40,7 @@ func Connect(ctx context.Context, c *config.Config) (Deps, error) {
 		Destinations: func(r *route.Route) destination {
 			d := r.Destination
 			return s3store.New(s3store.Connect(base, s3In(d.Region)), s3store.Config{
-				Bucket: r.Bucket, ExpectedOwner: d.ExpectedOwner, SSE: d.SSE, KMSKey: d.KMSKeyID(), StorageClass: d.StorageClass,
+				Bucket: r.Bucket, ExpectedOwner: d.ExpectedOwner, SSE: d.SSE, KMSKey: d.KMSKeyID(), StorageClass: d.StorageClass, Probe: r.ProbeKey(),
 			})
 		},
 	}, nil

@@ -10,8 +10,12 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/aws/smithy-go/middleware"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/objectferry/objectferry/internal/object"
 )
@@ -26,18 +30,17 @@ func (s *Store) Head(ctx context.Context, key string) (object.Found, error) {
 	}
 	out, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &s.cfg.Bucket, Key: &key, ExpectedBucketOwner: s.owner})
 	if err == nil {
-		return s.found("HeadObject", key, object.Attributes{
-			Size: aws.ToInt64(out.ContentLength), ETag: aws.ToString(out.ETag), LastModified: aws.ToTime(out.LastModified),
-			ContentType: aws.ToString(out.ContentType), ContentEncoding: aws.ToString(out.ContentEncoding),
-			ContentLanguage: aws.ToString(out.ContentLanguage), ContentDisposition: aws.ToString(out.ContentDisposition),
-			CacheControl: aws.ToString(out.CacheControl), Expires: aws.ToString(out.ExpiresString), Metadata: out.Metadata,
-		})
+		return s.found("HeadObject", key, told(out.ResultMetadata))
 	}
 	switch status, header := answered(err); {
 	case status == http.StatusNotFound && authentic(header):
 		return object.Found{Deleted: header.Get("X-Amz-Delete-Marker") == "true"}, nil
 	case status >= 400 && status < 500, status == http.StatusServiceUnavailable:
-		return s.look(ctx, key) // a HEAD's refusal has no body, hence no code
+		found, err := s.look(ctx, key) // a HEAD's refusal has no body, hence no code
+		if object.ClassOf(err) == object.Denied {
+			return s.list(ctx, key, err)
+		}
+		return found, err
 	}
 	return object.Found{}, classify(ctx, object.Destination, "HeadObject", key, reads, err)
 }
@@ -53,7 +56,7 @@ func (s *Store) look(ctx context.Context, key string) (object.Found, error) {
 	}
 	if err == nil {
 		out.Body.Close()
-		a := gotten(out)
+		a := told(out.ResultMetadata)
 		if _, size, err := (object.Range{Length: 1}).Answered(aws.ToString(out.ContentRange), a.Size); err == nil {
 			a.Size = size
 		}
@@ -64,6 +67,30 @@ func (s *Store) look(ctx context.Context, key string) (object.Found, error) {
 		return object.Found{Deleted: header.Get("X-Amz-Delete-Marker") == "true"}, nil
 	}
 	return object.Found{}, e
+}
+
+// list settles what stands under a key that we are denied: a policy may deny a
+// whole prefix, so a refusal is no word that something is there. Who may list
+// sees the key all the same. Where it is not listed the refusal, denied, stands.
+func (s *Store) list(ctx context.Context, key string, denied error) (object.Found, error) {
+	const op = "ListObjectsV2"
+	out, err := s.client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{
+		Bucket: &s.cfg.Bucket, Prefix: &key, MaxKeys: aws.Int32(1), EncodingType: types.EncodingTypeUrl, ExpectedBucketOwner: s.owner,
+	})
+	if err != nil {
+		if e := classify(ctx, object.Destination, op, key, reads, err); e.Class != object.Denied {
+			return object.Found{}, e
+		}
+		return object.Found{}, denied
+	}
+	// Of all keys that begin with this one, it is the first.
+	for _, o := range out.Contents {
+		if listedKey(o, out.EncodingType) == key {
+			return object.Found{Exists: true, Attributes: object.Attributes{
+				Size: aws.ToInt64(o.Size), ETag: aws.ToString(o.ETag), LastModified: aws.ToTime(o.LastModified)}}, nil
+		}
+	}
+	return object.Found{}, denied
 }
 
 // errNoETag tells a page from an object: every object of S3 has an ETag.
@@ -79,14 +106,29 @@ func (s *Store) found(op, key string, a object.Attributes) (object.Found, error)
 	return object.Found{Attributes: a, Exists: true, CopyID: a.Metadata[metaCopy]}, nil
 }
 
-// gotten are the attributes that a ranged GET tells; its size is the range's.
-func gotten(out *s3.GetObjectOutput) object.Attributes {
-	return object.Attributes{
-		Size: aws.ToInt64(out.ContentLength), ETag: aws.ToString(out.ETag), LastModified: aws.ToTime(out.LastModified),
-		ContentType: aws.ToString(out.ContentType), ContentEncoding: aws.ToString(out.ContentEncoding),
-		ContentLanguage: aws.ToString(out.ContentLanguage), ContentDisposition: aws.ToString(out.ContentDisposition),
-		CacheControl: aws.ToString(out.CacheControl), Expires: aws.ToString(out.ExpiresString), Metadata: out.Metadata,
+// told are the attributes that the headers of an answer tell; of a ranged read
+// the size is the range's.
+func told(m middleware.Metadata) object.Attributes {
+	resp, ok := awsmiddleware.GetRawResponse(m).(*smithyhttp.Response)
+	if !ok {
+		return object.Attributes{}
 	}
+	h := resp.Header
+	modified, _ := http.ParseTime(h.Get("Last-Modified")) // zero when it is not told
+	a := object.Attributes{
+		Size: max(0, resp.ContentLength), ETag: h.Get("Etag"), LastModified: modified,
+		ContentType: h.Get("Content-Type"), ContentEncoding: h.Get("Content-Encoding"), ContentLanguage: h.Get("Content-Language"),
+		ContentDisposition: h.Get("Content-Disposition"), CacheControl: h.Get("Cache-Control"), Expires: h.Get("Expires"),
+	}
+	for name, values := range h {
+		if name, is := strings.CutPrefix(name, "X-Amz-Meta-"); is {
+			if a.Metadata == nil {
+				a.Metadata = map[string]string{}
+			}
+			a.Metadata[strings.ToLower(name)] = values[0]
+		}
+	}
+	return a
 }
 
 // decoded undoes RFC 2047 words, as headers wrote them.
@@ -116,7 +158,7 @@ func answered(err error) (int, http.Header) {
 // a GET of one byte, which needs the same permissions as a HEAD and, unlike it,
 // tells a missing key from a missing bucket.
 func (s *Store) ReadReference(ctx context.Context) error {
-	_, err := s.look(ctx, "objectferry-reference-"+rand.Text())
+	_, err := s.look(ctx, s.cfg.Probe+"-"+rand.Text())
 	return err
 }
 

@@ -49,6 +49,9 @@ func TestHeadSaysWhatStandsThere(t *testing.T) {
 				if r.Method == http.MethodHead {
 					return tt.head
 				}
+				if r.URL.Query().Has("list-type") {
+					return coded(403, "AccessDenied", "m")
+				}
 				if plain := tt.get == page(416); tt.get == "" || !plain && r.Header.Get("Range") != "bytes=0-0" {
 					t.Errorf("asked %s, range %q", r.Method, r.Header.Get("Range"))
 				}
@@ -114,6 +117,57 @@ func TestHeadReadsBackWhatPutWrote(t *testing.T) {
 	want.Metadata["ferry-crc64"], want.Metadata["ferry-modified"] = "42", "2026-09-04T08:03:42Z"
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("found (-want +got):\n%s", diff)
+	}
+}
+
+func TestDeniedKeyIsLookedUpInTheListing(t *testing.T) {
+	const key = "a+b &\x01"
+	listing := func(keys string) string {
+		return xmlReply("<ListBucketResult><EncodingType>url</EncodingType>" + keys + "</ListBucketResult>")
+	}
+	tests := []struct {
+		name, get, list string // list "" must not be asked
+		exists          bool
+		class           object.Class
+	}{
+		{"listed", coded(403, "AccessDenied", "m"), listing("<Contents><Key>a%2Bb+%26%01</Key><Size>5</Size></Contents>"), true, ""},
+		{"not listed", coded(403, "AccessDenied", "m"), listing(""), false, object.Denied},
+		{"a longer one is listed", coded(403, "AccessDenied", "m"), listing("<Contents><Key>a%2Bb+%26%01x</Key></Contents>"), false, object.Denied},
+		{"the listing is denied", coded(403, "AccessDenied", "m"), coded(403, "AccessDenied", "m"), false, object.Denied},
+		{"the listing is throttled", coded(403, "AccessDenied", "m"), coded(503, "SlowDown", "m"), false, object.Throttled},
+		{"the listing is a proxy's", coded(403, "AccessDenied", "m"), page(200), false, object.Unavailable},
+		{"not denied", coded(403, "SignatureDoesNotMatch", "m"), "", false, object.Refused},
+		{"a proxy's refusal", page(403), "", false, object.Unavailable},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := serve(t, func(r request) string {
+				q := r.URL.Query()
+				switch {
+				case r.Method == http.MethodHead:
+					return reply("403 Forbidden\nx-amz-request-id: R", "")
+				case !q.Has("list-type"):
+					return tt.get
+				case tt.list == "" || q.Get("prefix") != key || q.Get("max-keys") != "1" || q.Get("encoding-type") != "url":
+					t.Errorf("asked %s", r.RequestURI)
+				}
+				return tt.list
+			})
+			found, err := store(s).Head(t.Context(), key)
+			if object.ClassOf(err) != tt.class || found.Exists != tt.exists {
+				t.Errorf("found %+v, %v; want %t, %q", found, err, tt.exists, tt.class)
+			}
+		})
+	}
+}
+
+func TestReadReferenceLiesWhereTheRoleMayRead(t *testing.T) {
+	s := serve(t, always(coded(404, "NoSuchKey", "m")))
+	if err := New(client(s.URL), Config{Bucket: "b", Probe: "img/.probe"}).ReadReference(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if path := s.last().URL.Path; !strings.HasPrefix(path, "/b/img/.probe-") {
+		t.Errorf("asked for %s", path)
 	}
 }
 

@@ -56,7 +56,7 @@ func (l *LogStore) Read(ctx context.Context, bucket, key string, r object.Range,
 		out.Body.Close()
 		return nil, &object.Error{Side: object.Logs, Op: opGet, Key: key, Class: object.Corrupt, Err: err}
 	}
-	read := &object.Read{Attributes: gotten(out), Range: got}
+	read := &object.Read{Attributes: told(out.ResultMetadata), Range: got}
 	read.Size = size
 	read.SetBody(ctx, out.Body, object.Error{Side: object.Logs, Op: opGet, Key: key})
 	return read, nil
@@ -75,7 +75,7 @@ func (l *LogStore) empty(ctx context.Context, in *s3.GetObjectInput) (*object.Re
 	if out.ContentLength == nil || *out.ContentLength != 0 {
 		return nil, &object.Error{Side: object.Logs, Op: opGet, Key: key, Class: object.Changed, Err: errors.New("the log was empty a moment ago")}
 	}
-	return &object.Read{Attributes: gotten(out), Body: http.NoBody}, nil
+	return &object.Read{Attributes: told(out.ResultMetadata), Body: http.NoBody}, nil
 }
 
 // opened says why an answer is not an object's, nil when it is.
@@ -143,12 +143,7 @@ func (l *LogStore) List(ctx context.Context, bucket, prefix, startAfter string) 
 				return
 			}
 			for _, o := range out.Contents {
-				entry := LogObject{Key: aws.ToString(o.Key), Size: aws.ToInt64(o.Size), LastModified: aws.ToTime(o.LastModified)}
-				if out.EncodingType == types.EncodingTypeUrl {
-					if key, err := url.QueryUnescape(entry.Key); err == nil {
-						entry.Key = key
-					}
-				}
+				entry := LogObject{Key: listedKey(o, out.EncodingType), Size: aws.ToInt64(o.Size), LastModified: aws.ToTime(o.LastModified)}
 				if !yield(entry, nil) {
 					return
 				}
@@ -164,4 +159,16 @@ func (l *LogStore) List(ctx context.Context, bucket, prefix, startAfter string) 
 			in.ContinuationToken = out.NextContinuationToken
 		}
 	}
+}
+
+// listedKey is the key of an entry of a listing, which need not be encoded as it
+// was asked to be.
+func listedKey(o types.Object, encoding types.EncodingType) string {
+	key := aws.ToString(o.Key)
+	if encoding == types.EncodingTypeUrl {
+		if decoded, err := url.QueryUnescape(key); err == nil {
+			return decoded
+		}
+	}
+	return key
 }

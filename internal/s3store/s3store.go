@@ -78,6 +78,7 @@ type Config struct {
 	SSE           string // "" or "none" leaves it to the bucket; AES256, aws:kms
 	KMSKey        string // with aws:kms; "" is the account's default key
 	StorageClass  string // "" is STANDARD
+	Probe         string // a key that we may ask for and that need not exist, as ReadReference does; "" is one of our own
 }
 
 // Store writes to one bucket.
@@ -92,6 +93,9 @@ func New(client *s3.Client, cfg Config) *Store {
 	s := &Store{client: client, cfg: cfg}
 	if cfg.ExpectedOwner != "" {
 		s.owner = &cfg.ExpectedOwner
+	}
+	if s.cfg.Probe == "" {
+		s.cfg.Probe = "objectferry-reference"
 	}
 	if s.cfg.SSE == "none" {
 		s.cfg.SSE = ""

@@ -220,6 +220,26 @@ func TestPermissionTakenAwayIsToldByTheReferences(t *testing.T) {
 	}
 }
 
+func TestDeniedPrefixSaysNothingOfWhatIsThere(t *testing.T) {
+	c, client := cloud(t, strictaws.Bucket{})
+	store := s3store.New(client, s3store.Config{Bucket: "b", ExpectedOwner: "111122223333", Probe: "img/.probe"})
+	if err := c.PutObject("b", "img/there", []byte("hello"), nil); err != nil {
+		t.Fatal(err)
+	}
+	c.Deny(role, "s3:GetObject", "b/img/*")
+	if found, err := store.Head(t.Context(), "img/there"); err != nil || !found.Exists || found.Size != 5 {
+		t.Errorf("an object: %+v, %v", found, err)
+	}
+	for _, key := range []string{"img/missing", "img/ther"} {
+		if found, err := store.Head(t.Context(), key); object.ClassOf(err) != object.Denied {
+			t.Errorf("%s: %+v, %v, want denied", key, found, err)
+		}
+	}
+	if err := store.ReadReference(t.Context()); object.ClassOf(err) != object.Denied {
+		t.Errorf("a reference below the prefix: %v, want denied", err)
+	}
+}
+
 func TestLogsAreReadListedAndDeleted(t *testing.T) {
 	c, client := cloud(t, strictaws.Bucket{})
 	logs := s3store.NewLogs(client, map[string]string{"b": "access/"})
