@@ -47,6 +47,7 @@ type guarded struct {
 	*world
 	read, write access
 	src, dst    *guard.Guard
+	probeWrites func(context.Context) error // the destination's probe; nil finds it alive
 }
 
 func newGuarded(t *testing.T, change func(*config.Route)) *guarded {
@@ -60,7 +61,7 @@ func newGuarded(t *testing.T, change func(*config.Route)) *guarded {
 			t.Fatal(err)
 		}
 		cfg.Name, cfg.Side = "destination", object.Destination
-		if g.dst, err = guard.New(cfg, alive, w.tel); err != nil {
+		if g.dst, err = guard.New(cfg, g.probeDestination, w.tel); err != nil {
 			t.Fatal(err)
 		}
 		return g.src, g.dst
@@ -75,6 +76,13 @@ func newGuarded(t *testing.T, change func(*config.Route)) *guarded {
 		return nil
 	}
 	return g
+}
+
+func (g *guarded) probeDestination(ctx context.Context) error {
+	if g.probeWrites == nil {
+		return nil
+	}
+	return g.probeWrites(ctx)
 }
 
 // run probes closed gates until the test ends.

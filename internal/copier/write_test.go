@@ -1,7 +1,10 @@
 package copier
 
 import (
+	"context"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -114,6 +117,34 @@ func TestLookingThatFailsDecides(t *testing.T) {
 			}
 			w.dst.before, w.dst.after = nil, nil
 			wantsEnd(t, w.ask(t.Context(), "k"), object.EndPresent) // what we wrote is found
+		})
+	}
+}
+
+func TestOutageOfWritesAloneHandsBack(t *testing.T) {
+	for op, size := range writes {
+		t.Run(op, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := newGuarded(t, nil)
+				g.probeWrites = func(context.Context) error { return destFails(object.Unavailable) }
+				g.world.dst.before = func(o string, _ int) error {
+					if o == op { // while HEAD goes on working
+						return destFails(object.Ambiguous)
+					}
+					return nil
+				}
+				var wg sync.WaitGroup
+				for i := range 8 {
+					key := fmt.Sprint("k", i)
+					g.world.src.put(key, content(size))
+					wg.Go(func() { wants(t, g.ask(t.Context(), key), queue.HandBack, "", "") })
+				}
+				wg.Wait()
+				if !closed(g.dst) {
+					t.Error("the gate is open")
+				}
+				g.wantsNothing(t)
+			})
 		})
 	}
 }

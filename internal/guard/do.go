@@ -23,6 +23,8 @@ import (
 //
 //   - Unavailable (or past its deadline) and Corrupt calls are tried again, with
 //     back-off, up to Attempts times; throttled ones until ctx ends.
+//   - Ambiguous is the caller's to settle by looking. It is returned once the
+//     dependency was asked, so that the look is held back when that is down.
 //   - Every other error is the caller's: it is returned at once.
 //   - An error that wraps ErrClosed says that the gate is or was closed: the call
 //     was not run, or ended unavailable, and its message goes back unharmed.
@@ -48,6 +50,9 @@ func (g *Guard) Do(ctx context.Context, op string, bytes int64, call func(contex
 		case object.Corrupt:
 			failed++
 			wait = g.backOff(failed)
+		case object.Ambiguous:
+			_ = g.suspect(ctx) // it ends early only when ctx does, which the caller sees
+			return err
 		case object.Throttled:
 			throttled++
 			wait = max(g.backOff(throttled), min(retryAfter(err), g.cfg.ProbeMax))

@@ -142,7 +142,7 @@ func TestCanceledIsMeasuredAsCanceled(t *testing.T) {
 func TestObjectAnswersReturnAtOnce(t *testing.T) {
 	for _, class := range []object.Class{
 		object.Absent, object.Denied, object.Archived, object.Unfit, object.Changed,
-		object.Exists, object.Ambiguous, object.Unknown, object.Canceled,
+		object.Exists, object.Unknown, object.Canceled,
 	} {
 		bubble(t, string(class), func(t *testing.T) {
 			d := &dependency{down: failure(class, "")}
@@ -170,4 +170,31 @@ func TestCorruptIsReadAgainAndNeverCounts(t *testing.T) {
 		}
 		wantState(t, g, StateOpen)
 	})
+}
+
+// A write that may have been committed is not the guard's to repeat. But an outage
+// of writes shows itself in nothing else, for reads go on working.
+func TestUnclearWriteAsksTheDependency(t *testing.T) {
+	for name, test := range map[string]struct {
+		probe error
+		state string
+	}{
+		"writes work":    {nil, StateOpen},
+		"writes are out": {failure(object.Unavailable, "http 503"), StateClosed},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			d := &dependency{down: test.probe}
+			g := start(t, testConfig(), d.probe)
+			tries := 0
+			err := g.Do(t.Context(), "PutObject", 0, func(context.Context) error {
+				tries++
+				return failure(object.Ambiguous, "http 500")
+			})
+			wantClass(t, err, object.Ambiguous, false)
+			if _, probes := d.counts(); tries != 1 || probes != 1 {
+				t.Errorf("%d tries and %d probes, want one each", tries, probes)
+			}
+			wantState(t, g, test.state)
+		})
+	}
 }
