@@ -106,9 +106,6 @@ func bucketURL(cfg Config) (*url.URL, error) {
 	return &url.URL{Scheme: u.Scheme, Host: strings.ToLower(u.Host)}, nil
 }
 
-// probeKey need not exist: any authentic answer to it shows that COS is there.
-const probeKey = "objectferry-probe"
-
 // Reference reads one byte of key and returns nil when it is let through: an
 // object's answer or an authentic "no such key".
 func (s *Source) Reference(ctx context.Context, key string) error {
@@ -124,17 +121,6 @@ func (s *Source) Reference(ctx context.Context, key string) error {
 		return nil
 	}
 	return err
-}
-
-// Probe asks whether COS is there: nil for every authentic answer, refusals
-// included, but for 5xx and throttling.
-func (s *Source) Probe(ctx context.Context) error {
-	err := s.Reference(ctx, probeKey)
-	switch object.ClassOf(err) {
-	case object.Unavailable, object.Throttled, object.Canceled:
-		return err
-	}
-	return nil
 }
 
 // holdable reports whether COS can hold key at all. What it cannot hold are the

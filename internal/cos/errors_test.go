@@ -28,33 +28,32 @@ var answers = []struct {
 	status int
 	code   string
 	want   object.Class
-	alive  bool // to a probe
 	passes bool // as a reference
 }{
-	{404, "NoSuchKey", object.Absent, true, true},
-	{400, "KeyTooLong", object.Absent, true, true},
-	{404, "NoSuchBucket", object.Refused, true, false},
-	{403, "AccessDenied", object.Denied, true, false},
-	{403, "SomethingNew", object.Denied, true, false},
-	{403, "InvalidObjectState", object.Archived, true, false},
-	{403, "DownloadForbidden", object.Denied, true, false},
-	{403, "SignatureDoesNotMatch", object.Refused, true, false},
-	{403, "InvalidAccessKeyId", object.Refused, true, false},
-	{403, "RequestTimeTooSkewed", object.Refused, true, false},
-	{403, "ExpiredToken", object.Refused, true, false},
-	{403, "PathStyleDomainForbidden", object.Refused, true, false},
-	{451, "UnavailableForLegalReasons", object.Refused, true, false},
-	{412, "PreconditionFailed", object.Changed, true, true},
-	{429, "TooManyRequests", object.Throttled, false, false},
-	{429, "", object.Throttled, false, false},
-	{503, "SlowDown", object.Throttled, false, false},
-	{503, "RequestLimitExceeded", object.Throttled, false, false},
-	{503, "ServiceUnavailable", object.Unavailable, false, false},
-	{500, "InternalError", object.Unavailable, false, false},
-	{502, "", object.Unavailable, false, false},
-	{408, "RequestTimeout", object.Unavailable, false, false},
-	{400, "InvalidArgument", object.Unknown, true, false},
-	{405, "MethodNotAllowed", object.Unknown, true, false},
+	{404, "NoSuchKey", object.Absent, true},
+	{400, "KeyTooLong", object.Absent, true},
+	{404, "NoSuchBucket", object.Refused, false},
+	{403, "AccessDenied", object.Denied, false},
+	{403, "SomethingNew", object.Denied, false},
+	{403, "InvalidObjectState", object.Archived, false},
+	{403, "DownloadForbidden", object.Denied, false},
+	{403, "SignatureDoesNotMatch", object.Refused, false},
+	{403, "InvalidAccessKeyId", object.Refused, false},
+	{403, "RequestTimeTooSkewed", object.Refused, false},
+	{403, "ExpiredToken", object.Refused, false},
+	{403, "PathStyleDomainForbidden", object.Refused, false},
+	{451, "UnavailableForLegalReasons", object.Refused, false},
+	{412, "PreconditionFailed", object.Changed, true},
+	{429, "TooManyRequests", object.Throttled, false},
+	{429, "", object.Throttled, false},
+	{503, "SlowDown", object.Throttled, false},
+	{503, "RequestLimitExceeded", object.Throttled, false},
+	{503, "ServiceUnavailable", object.Unavailable, false},
+	{500, "InternalError", object.Unavailable, false},
+	{502, "", object.Unavailable, false},
+	{408, "RequestTimeout", object.Unavailable, false},
+	{400, "InvalidArgument", object.Unknown, false},
+	{405, "MethodNotAllowed", object.Unknown, false},
 }
 
 func TestClassOfEachErrorAnswer(t *testing.T) {
@@ -73,9 +72,6 @@ func TestClassOfEachErrorAnswer(t *testing.T) {
 			if got := object.CodeOf(err); got != code {
 				t.Errorf("code %q, want %q", got, code)
 			}
-			if err := source.Probe(t.Context()); (err == nil) != tt.alive {
-				t.Errorf("probe: %v, want alive %v", err, tt.alive)
-			}
 			if err := source.Reference(t.Context(), "k"); (err == nil) != tt.passes {
 				t.Errorf("reference: %v, want let through %v", err, tt.passes)
 			}
@@ -83,26 +79,22 @@ func TestClassOfEachErrorAnswer(t *testing.T) {
 	}
 }
 
-func TestReferenceAndProbeTakeAnObjectsAnswer(t *testing.T) {
+func TestReferenceTakesAnObjectsAnswer(t *testing.T) {
 	s := serve(t, func(r *http.Request) string {
 		if r.Header.Get("Range") != "bytes=0-0" {
 			t.Errorf("asked for %q, want one byte", r.Header.Get("Range"))
 		}
 		return reply("206 Partial Content\nx-cos-request-id: R\nETag: \"e\"\nContent-Range: bytes 0-0/5\nContent-Length: 1", "h")
 	})
-	source := anonymous(t, s.URL)
-	if err := source.Reference(t.Context(), "k"); err != nil {
+	if err := anonymous(t, s.URL).Reference(t.Context(), "k"); err != nil {
 		t.Errorf("reference: %v", err)
-	}
-	if err := source.Probe(t.Context()); err != nil {
-		t.Errorf("probe: %v", err)
 	}
 }
 
-func TestProbeOfAPageIsNotAlive(t *testing.T) {
+func TestReferenceTakesNoPage(t *testing.T) {
 	s := serve(t, always(reply("200 OK\nContent-Type: text/html\nContent-Length: 5", "hello")))
-	if err := anonymous(t, s.URL).Probe(t.Context()); object.ClassOf(err) != object.Unavailable {
-		t.Errorf("probe: %v, want unavailable", err)
+	if err := anonymous(t, s.URL).Reference(t.Context(), "k"); object.ClassOf(err) != object.Unavailable {
+		t.Errorf("reference: %v, want unavailable", err)
 	}
 }
 
