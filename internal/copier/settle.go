@@ -3,7 +3,6 @@ package copier
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/objectferry/objectferry/internal/guard"
 	"github.com/objectferry/objectferry/internal/object"
@@ -26,6 +25,8 @@ func outcome(ctx context.Context, r result, err error) queue.Outcome {
 	}
 	class := object.ClassOf(err)
 	switch {
+	case class == object.Mangled: // the next delivery would take it for present
+		return queue.Outcome{Verb: queue.Bury, End: string(object.EndFailed), Detail: string(object.DetailOf(class)), Note: note(err)}
 	case ctx.Err() != nil:
 		return handedBack(context.Cause(ctx))
 	case errors.Is(err, guard.ErrClosed), class == object.Canceled:
@@ -66,8 +67,16 @@ func buried(err error) queue.Outcome {
 	return queue.Outcome{Verb: queue.Bury, End: string(object.EndPoison), Detail: string(object.DetailUndecoded), Note: note(err)}
 }
 
-// note is err for a log line; a key of 1,024 strange bytes would make it long.
-func note(err error) string { return fmt.Sprintf("%.400s", err.Error()) }
+// note is err for a log line. A key of 1,024 strange bytes would make it long: it
+// stands near the beginning, what to do at the end.
+func note(err error) string {
+	const each = 200
+	text := []rune(err.Error())
+	if len(text) <= 2*each {
+		return string(text)
+	}
+	return string(text[:each]) + "…" + string(text[len(text)-each:])
+}
 
 // look settles a request by what stands at the destination under its key. copyID
 // is that of our own write, "" before there was one. The result has no end when
@@ -120,6 +129,9 @@ func (c *Copier) commit(ctx context.Context, l *lane, key, copyID string, write 
 			if r, err := c.look(ctx, l, key, copyID); err != nil || r.End != "" {
 				return r, err
 			}
+		case object.Mangled: // said here, too, in case the delivery is cut before its letter is sent
+			c.tel.Log.Error().Ctx(ctx).Str("bucket", l.Route.Bucket).Str("note", note(err)).Msg("object is visible but stored wrongly")
+			return result{}, err
 		default:
 			return result{}, err
 		}

@@ -28,7 +28,7 @@ type Destination interface {
 	// Put writes a whole object of at most 5 GiB from memory; S3 verifies a
 	// checksum of body on the way in. Class Exists on 412; Ambiguous when it is
 	// not known whether the write was committed (timeout, reset, 409, a 200
-	// without an ETag).
+	// without an ETag); Mangled when it was, and S3 names another checksum.
 	Put(ctx context.Context, key string, body []byte, a object.Attributes, p object.Provenance) error
 	// Begin starts a multipart upload with the attributes that the object will have.
 	Begin(ctx context.Context, key string, a object.Attributes, p object.Provenance) (Upload, error)

@@ -121,6 +121,32 @@ func TestLookingThatFailsDecides(t *testing.T) {
 	}
 }
 
+func TestObjectStoredWronglyIsNeverTakenForCopied(t *testing.T) {
+	for op, size := range writes {
+		t.Run(op, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := newGuarded(t, nil)
+				key := strings.Repeat("k", maxKey)
+				g.world.src.put(key, content(size))
+				g.world.dst.after = func(o string, _ int) error {
+					if o == op {
+						return &object.Error{Side: object.Destination, Op: o, Key: key, Class: object.Mangled, Hint: "delete it"}
+					}
+					return nil
+				}
+				out := g.ask(t.Context(), key)
+				wants(t, out, queue.Bury, "failed", object.DetailCorrupt)
+				if !strings.Contains(out.Note, "delete it") {
+					t.Errorf("the note does not say what to do: %s", out.Note)
+				}
+				if g.world.dst.calls[op] != 1 || g.world.dst.calls["Head"] != 1 {
+					t.Errorf("calls %v, want one write and no look after it", g.world.dst.calls)
+				}
+			})
+		})
+	}
+}
+
 func TestOutageOfWritesAloneHandsBack(t *testing.T) {
 	for op, size := range writes {
 		t.Run(op, func(t *testing.T) {

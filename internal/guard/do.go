@@ -143,7 +143,7 @@ func Expect(ctx context.Context, bytes int64) {
 func (g *Guard) blame(ctx, inner context.Context, op string, err error) error {
 	class := object.ClassOf(err)
 	switch {
-	case err == nil, authentic(class), class == object.Ambiguous:
+	case err == nil, authentic(class), class == object.Ambiguous, class == object.Mangled:
 		return err
 	case ctx.Err() != nil:
 		return g.canceled(op, err)

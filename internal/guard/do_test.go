@@ -142,7 +142,7 @@ func TestCanceledIsMeasuredAsCanceled(t *testing.T) {
 func TestObjectAnswersReturnAtOnce(t *testing.T) {
 	for _, class := range []object.Class{
 		object.Absent, object.Denied, object.Archived, object.Unfit, object.Changed,
-		object.Exists, object.Unknown, object.Canceled,
+		object.Exists, object.Mangled, object.Unknown, object.Canceled,
 	} {
 		bubble(t, string(class), func(t *testing.T) {
 			d := &dependency{down: failure(class, "")}
@@ -195,6 +195,27 @@ func TestUnclearWriteAsksTheDependency(t *testing.T) {
 				t.Errorf("%d tries and %d probes, want one each", tries, probes)
 			}
 			wantState(t, g, test.state)
+		})
+	}
+}
+
+// A human must hear of it, however late the answer was.
+func TestMangledIsNeverRepeatedNorTakenForInterrupted(t *testing.T) {
+	for name, cut := range map[string]time.Duration{"own deadline": time.Hour, "cancelled": time.Second} {
+		bubble(t, name, func(t *testing.T) {
+			g := start(t, testConfig(), answer(nil))
+			ctx, cancel := context.WithTimeout(t.Context(), cut)
+			defer cancel()
+			tries := 0
+			err := g.Do(ctx, "PutObject", 0, func(ctx context.Context) error {
+				tries++
+				<-ctx.Done() // it came nevertheless
+				return failure(object.Mangled, "http 200")
+			})
+			wantClass(t, err, object.Mangled, false)
+			if tries != 1 {
+				t.Errorf("%d tries", tries)
+			}
 		})
 	}
 }

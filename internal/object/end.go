@@ -61,7 +61,7 @@ func DetailOf(c Class) Detail {
 		return DetailUnavailable
 	case Changed:
 		return DetailChanged
-	case Corrupt:
+	case Corrupt, Mangled:
 		return DetailCorrupt
 	case Denied:
 		return DetailDenied

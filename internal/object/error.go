@@ -48,6 +48,9 @@ const (
 	Changed Class = "changed"
 	// Corrupt: bytes that do not fit their length, range or checksum.
 	Corrupt Class = "corrupt"
+	// Mangled: a write was committed, and S3 itself says that what it stored is not
+	// what was sent. Neither repeating nor looking heals it; a human must.
+	Mangled Class = "mangled"
 	// Exists: a create-only write met an object that is already there (412).
 	Exists Class = "exists"
 	// Ambiguous: a write may or may not have been committed; look.

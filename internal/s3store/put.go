@@ -52,8 +52,8 @@ func (s *Store) proven(op, key string, etag *string, page bool, got *string, sum
 	case page:
 		e.Class, e.Err = object.Ambiguous, errors.New("the answer has a body, so it is not S3's")
 	case got != nil && *got != sum:
-		e.Class, e.Err = object.Corrupt, fmt.Errorf("S3 stored CRC64NVME %s, sent %s", *got, sum)
-		e.Hint = "what stands there is not what was sent; delete it"
+		e.Class, e.Err = object.Mangled, fmt.Errorf("S3 stored CRC64NVME %s, sent %s", *got, sum)
+		e.Hint = "the ferry wrote it, but S3 stored it wrongly: delete that version of it, then redrive the request"
 	default:
 		return nil
 	}

@@ -177,11 +177,12 @@ func TestClassOfAWriteThatIsInterrupted(t *testing.T) {
 	}
 }
 
-func TestStoredChecksumThatDiffersIsCorrupt(t *testing.T) {
+// What was stored is visible then, so it is no Corrupt, which is tried again.
+func TestObjectThatS3StoredWronglyIsMangled(t *testing.T) {
 	s := serve(t, always(reply("200 OK\nx-amz-request-id: R\nETag: \"e\"\nx-amz-checksum-crc64nvme: AAAAAAAAAAA=\nContent-Length: 0", "")))
 	err := store(s).Put(t.Context(), "k", []byte("hello"), object.Attributes{}, object.Provenance{})
-	if got := object.ClassOf(err); got != object.Corrupt {
-		t.Errorf("class %q, want corrupt: %v", got, err)
+	if got := object.ClassOf(err); got != object.Mangled || !strings.Contains(err.Error(), "delete") {
+		t.Errorf("class %q, want mangled and what to do: %v", got, err)
 	}
 }
 
@@ -257,7 +258,7 @@ func TestClassOfEachAnswerToComplete(t *testing.T) {
 		{"a page", page(200), object.Ambiguous},
 		{"no ETag", xmlReply("<CompleteMultipartUploadResult/>"), object.Ambiguous},
 		{"cut", reply("200 OK\nx-amz-request-id: R\nContent-Length: 500", completed[:60]), object.Ambiguous},
-		{"another checksum", xmlReply(strings.Replace(completed, "</ETag>", "</ETag><ChecksumCRC64NVME>AAAAAAAAAAA=</ChecksumCRC64NVME>", 1)), object.Corrupt},
+		{"another checksum", xmlReply(strings.Replace(completed, "</ETag>", "</ETag><ChecksumCRC64NVME>AAAAAAAAAAA=</ChecksumCRC64NVME>", 1)), object.Mangled},
 		{"a proxy's 200", reply(fmt.Sprintf("200 OK\nContent-Length: %d", len(completed)), completed), object.Ambiguous},
 		{"no answer", "", object.Ambiguous},
 	}
