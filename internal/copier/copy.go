@@ -59,8 +59,9 @@ func (c *Copier) answer(ctx context.Context, l *lane, req syncrequest.Request) q
 		if out.Verb != queue.Settle {
 			return out
 		}
-		// The end speaks of the time when we began to ask, not of the time when the
-		// last answer came.
+		// Some ends came as an error, so r may have none yet. The end speaks of the
+		// time when we began to ask, not of the time when the last answer came.
+		r.End, r.Detail = object.End(out.End), object.Detail(out.Detail)
 		c.ends.Put(req.Bucket, req.Key, r, began)
 		if r.End == object.EndCopied {
 			c.measure(ctx, req, r, began)

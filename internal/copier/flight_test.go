@@ -205,6 +205,22 @@ func TestWaitingRowThatIsYoungerThanTheAnswerAsksAgain(t *testing.T) {
 	})
 }
 
+func TestRememberedEndHasItsName(t *testing.T) {
+	for class, end := range map[object.Class]object.End{object.Absent: object.EndAbsent, object.Archived: object.EndArchived,
+		object.Unfit: object.EndUnfit, object.Denied: object.EndDenied} {
+		synctest.Test(t, func(t *testing.T) {
+			w := slow(t)
+			w.src.onGet = func(int, get, *object.Read) error { return sourceFails(class) }
+			wantsEnd(t, w.ask(t.Context(), "k"), end)
+			before := len(w.src.gets)
+			wantsEnd(t, w.ask(t.Context(), "k"), end)
+			if len(w.src.gets) != before {
+				t.Errorf("%s was not remembered", end)
+			}
+		})
+	}
+}
+
 func TestEndsAreForgottenAfterAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := slow(t)
