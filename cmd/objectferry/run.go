@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -56,7 +57,7 @@ const besideObjects = 64 << 20
 
 // serve runs until a signal comes or a part fails. The first signal drains, the
 // second hastens it.
-func serve(cfg *config.Config, role app.Role) (err error) {
+func serve(cfg *config.Config, role app.Role) error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
@@ -101,11 +102,9 @@ func serve(cfg *config.Config, role app.Role) (err error) {
 		case <-drain.Done():
 		}
 	}()
-	if err := a.Stop(drain); err != nil && failure == nil {
-		failure = fmt.Errorf("drain: %w", err)
+	if err := a.Stop(drain); err != nil {
+		return errors.Join(failure, fmt.Errorf("drain: %w", err))
 	}
-	if failure == nil {
-		tel.Log.Info().Msg("drained")
-	}
+	tel.Log.Info().Msg("drained")
 	return failure
 }

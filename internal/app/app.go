@@ -114,8 +114,8 @@ func (a *App) startConsumers() {
 	for _, c := range a.consumers {
 		go func() {
 			err := a.consume(intake, c)
-			if intake.Err() == nil {
-				a.fail(err)
+			if err != nil && intake.Err() == nil && a.fail(err) {
+				err = nil // told once
 			}
 			done <- err
 		}()
@@ -154,14 +154,14 @@ func (a *App) consume(intake context.Context, c *queue.Consumer) error {
 	return c.Run(intake, a.work)
 }
 
-// fail notes that a part cannot go on.
-func (a *App) fail(err error) {
-	if err == nil {
-		return
-	}
+// fail reports a part that cannot go on. Only the first is told by Failed: it
+// already stops the process.
+func (a *App) fail(err error) bool {
 	select {
 	case a.failed <- err:
-	default: // the first failure already stops the process
+		return true
+	default:
+		return false
 	}
 }
 
@@ -170,7 +170,8 @@ func (a *App) Failed() <-chan error { return a.failed }
 
 // Stop drains: intake ends at once, work ends by itself or when ctx does, and
 // then every part is stopped, the last started first. A second call hastens the
-// first, as the end of its ctx does, and waits for it.
+// first, as the end of its ctx does, and waits for it. The error has what could not
+// be done, and the failures of parts that Failed has not told.
 func (a *App) Stop(ctx context.Context) error {
 	if a.stopping.Swap(true) {
 		a.hasten()
