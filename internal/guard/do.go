@@ -196,6 +196,9 @@ func (g *Guard) release(s slot, class object.Class) {
 			if g.limiter.throttled(s, now) {
 				g.shut(string(object.Throttled), g.probe)
 			}
+		case g.limiter.slow && (class == object.Denied || class == object.Refused):
+			// It is there, but this may be what closes the gate again.
+			g.limiter.answered(now)
 		case class == "", authentic(class):
 			g.limiter.wentWell(s, now)
 		}

@@ -254,3 +254,102 @@ func TestPanicGivesSlotBack(t *testing.T) {
 		}
 	})
 }
+
+// A gate that opens only to close again must not fall back to the shortest
+// interval: messages are handed back each time, and that must last for days.
+func TestIntervalsGrowUntilAReopenedGateHasProvenGood(t *testing.T) {
+	down := failure(object.Unavailable, "http 503")
+	denied := failure(object.Denied, "AccessDenied")
+	for name, fail := range map[string]func(t *testing.T, g *Guard, probe *atomic.Pointer[error]){
+		"unavailable as soon as there is a call": func(t *testing.T, g *Guard, probe *atomic.Pointer[error]) {
+			probe.Store(&down)
+			_ = g.Do(t.Context(), "GetObject", 0, answer(down))
+			probe.Store(nil)
+		},
+		"refused by its code": func(t *testing.T, g *Guard, _ *atomic.Pointer[error]) {
+			_ = g.Do(t.Context(), "GetObject", 0, answer(failure(object.Refused, "KMS.DisabledException")))
+		},
+		"denied, and the reference too": func(t *testing.T, g *Guard, _ *atomic.Pointer[error]) {
+			asked := false
+			for range 3 { // and before it closes
+				_ = g.Do(t.Context(), "GetObject", 0, answer(denied))
+			}
+			_, _ = g.Refused(t.Context(), denied, func(context.Context) error {
+				if asked {
+					return nil
+				}
+				asked = true
+				return denied
+			})
+		},
+		"refused after other calls went well": func(t *testing.T, g *Guard, _ *atomic.Pointer[error]) {
+			for range 2 * calm {
+				_ = g.Do(t.Context(), "HeadObject", 0, answer(nil))
+			}
+			_ = g.Do(t.Context(), "PutObject", 0, answer(failure(object.Refused, "KMS.DisabledException")))
+		},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			cfg := testConfig()
+			cfg.Limit = 1
+			var probe atomic.Pointer[error]
+			g := start(t, cfg, func(context.Context) error {
+				if err := probe.Load(); err != nil {
+					return *err
+				}
+				return nil
+			})
+			wait := cfg.ProbeMin
+			for i := range 10 {
+				fail(t, g, &probe)
+				wantState(t, g, StateClosed)
+				at := time.Now()
+				_, changed := g.Admit()
+				<-changed
+				if took := time.Since(at); took < wait {
+					t.Fatalf("return %d after %v, want at least %v", i+1, took, wait)
+				}
+				wait = min(2*wait, cfg.ProbeMax/3*2)
+			}
+
+			// It stays open for as long as it was closed: the next outage is a new one.
+			at := time.Now()
+			for time.Since(at) < cfg.ProbeMax {
+				time.Sleep(time.Second)
+				if err := g.Do(t.Context(), "GetObject", 0, answer(nil)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			fail(t, g, &probe)
+			at = time.Now()
+			_, changed := g.Admit()
+			<-changed
+			if took := time.Since(at); took > 2*cfg.ProbeMin {
+				t.Errorf("after a good time the first return took %v", took)
+			}
+		})
+	}
+}
+
+// Refusals in the slow start, however slowly they come, are no sign of health.
+func TestRefusalsDoNotEndSlowStart(t *testing.T) {
+	for _, class := range []object.Class{object.Denied, object.Corrupt, object.Unknown, object.Mangled} {
+		bubble(t, string(class), func(t *testing.T) {
+			cfg := testConfig()
+			cfg.Limit = 1
+			d := &dependency{down: failure(object.Unavailable, "http 503")}
+			g := start(t, cfg, d.probe)
+			_ = g.Do(t.Context(), "GetObject", 0, d.call)
+			d.set(nil)
+			_, changed := g.Admit()
+			<-changed
+			for range 10 {
+				time.Sleep(time.Minute)
+				_ = g.Do(t.Context(), "GetObject", 0, answer(failure(class, "")))
+				wantState(t, g, StateSlowStart)
+			}
+			_ = g.Do(t.Context(), "GetObject", 0, answer(failure(object.Absent, "NoSuchKey")))
+			wantState(t, g, StateOpen)
+		})
+	}
+}

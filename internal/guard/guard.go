@@ -209,13 +209,16 @@ func (g *Guard) publish() {
 	is := shown{g.state(), g.limiter.slots(), g.admits()}
 	was := g.shown
 	g.shown = is
-	if is.state == StateOpen && g.limiter.settled() {
-		g.failures = 0
-	}
 	if is.state != was.state {
 		g.since = time.Now()
 		g.tel.GuardState(g.cfg.Name, is.state, states)
 		g.tel.Log.Warn().Str("guard", g.cfg.Name).Str("state", is.state).Str("was", was.state).Str("reason", g.reason).Msg("gate changed")
+	}
+	// Open for good is a gate that has outlasted the interval it had come to: one
+	// that closes sooner was opened in vain, though some calls went well (a HEAD
+	// before each refused write).
+	if is.state == StateOpen && g.limiter.settled() && time.Since(g.since) >= g.interval() {
+		g.failures = 0
 	}
 	if is.limit != was.limit {
 		g.tel.GuardLimit(g.cfg.Name, is.limit)
@@ -246,7 +249,7 @@ func (g *Guard) shut(reason string, asks Probe) {
 // open opens the gate slowly.
 func (g *Guard) open() {
 	g.asks = g.probe
-	g.limiter.passed, g.limiter.inRow = time.Now(), 0
+	g.limiter.answered(time.Now())
 	g.shutting = make(chan struct{})
 	g.publish()
 }

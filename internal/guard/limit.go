@@ -139,9 +139,12 @@ func (l *limiter) done(s slot) {
 	}
 }
 
+// answered notes an answer that was not throttled.
+func (l *limiter) answered(now time.Time) { l.passed, l.inRow = now, 0 }
+
 // wentWell counts a good answer.
 func (l *limiter) wentWell(s slot, now time.Time) {
-	l.passed, l.inRow = now, 0
+	l.answered(now)
 	took := now.Sub(s.start)
 	switch {
 	case l.round == 0:

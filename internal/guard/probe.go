@@ -84,14 +84,18 @@ func (g *Guard) nextProbe() (time.Duration, <-chan struct{}) {
 	if !g.breaker.open() {
 		return 0, g.changed
 	}
+	wait := g.interval()
+	return min(wait+rand.N(wait/2+1), g.cfg.ProbeMax), nil
+}
+
+// interval is the least time to the next probe. The jitter only adds, and room is
+// left for it, so that a fleet does not gather at ProbeMax. It needs g.mu.
+func (g *Guard) interval() time.Duration {
 	wait := g.cfg.ProbeMin
 	for i := 1; i < g.failures && wait < g.cfg.ProbeMax; i++ {
 		wait *= 2
 	}
-	// The jitter only adds, and room is left for it, so that a fleet does not
-	// gather at ProbeMax.
-	wait = max(g.cfg.ProbeMin, min(wait, g.cfg.ProbeMax/3*2))
-	return min(wait+rand.N(wait/2+1), g.cfg.ProbeMax), nil
+	return max(g.cfg.ProbeMin, min(wait, g.cfg.ProbeMax/3*2))
 }
 
 // probeClosed asks once while the gate is closed, and opens it slowly when the
