@@ -41,18 +41,23 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Vars = append(env.Vars, "AWS_EC2_METADATA_DISABLED=true", "AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null")
 			env.Values[siteKey{}] = new(*localcloud.Site)
+			env.Values[clockKey{}] = new(time.Time)
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"cloud": scriptCloud, "exits": scriptExits, "letters": scriptLetters, "message": scriptMessage,
 			"holds": scriptHolds, "messages": scriptMessages, "plain": scriptPlain, "logs": scriptLogs, "fails": scriptFails, "once": scriptOnce, "deny": scriptDeny, "share": scriptShare, "golden": scriptGolden,
 			"cos": scriptCOS, "hang": scriptHang, "heal": scriptHeal, "asked": scriptAsked, "object": scriptObject, "logged": scriptLogged,
+			"clock": scriptClock, "within": scriptWithin,
 		},
 		RequireExplicitExec: true,
 	})
 }
 
-type siteKey struct{}
+type (
+	siteKey  struct{}
+	clockKey struct{}
+)
 
 func scriptSite(ts *testscript.TestScript) *localcloud.Site {
 	return *ts.Value(siteKey{}).(**localcloud.Site)
@@ -232,6 +237,20 @@ func scriptUntil(ts *testscript.TestScript, ok func() bool) {
 		if time.Now().After(deadline) {
 			ts.Fatalf("not within 30 seconds")
 		}
+	}
+}
+
+// clock: starts the time of within.
+func scriptClock(ts *testscript.TestScript, _ bool, _ []string) {
+	*ts.Value(clockKey{}).(*time.Time) = time.Now()
+}
+
+// within D: no more than D has passed since clock.
+func scriptWithin(ts *testscript.TestScript, _ bool, args []string) {
+	most, err := time.ParseDuration(args[0])
+	ts.Check(err)
+	if d := time.Since(*ts.Value(clockKey{}).(*time.Time)); d > most {
+		ts.Fatalf("it took %s", d)
 	}
 }
 
