@@ -34,13 +34,19 @@ type reference struct {
 	asked   atomic.Bool
 }
 
-// ask returns nil when one of its keys is let through.
+// ask returns nil when one of its keys is let through, or to have a message tried
+// in its stead.
 //
 // Keys that are known to exist and to have been let through say most. A store may
 // tell of a missing key and yet refuse all that exist, so at first the probe key
 // counts only when there is no other. A gate that has closed asks again and
 // again; then the probe key counts too, or a last key that was made private since
 // would hold the source up for ever.
+//
+// A private bucket may refuse missing keys as well. Where no key is known, the
+// gate closed on a stranger's private key would then stay closed, and none would
+// ever be learnt. So when it asks again it is let open: it starts with one message
+// at once, which is the trial, and if that is refused the next is further off.
 func (r *reference) ask(ctx context.Context) error {
 	var keys []string
 	if last := r.last.Load(); last != nil && *last != r.refused {
@@ -49,7 +55,8 @@ func (r *reference) ask(ctx context.Context) error {
 	if r.named != "" && r.named != r.refused {
 		keys = append(keys, r.named)
 	}
-	if again := r.asked.Swap(true); again || len(keys) == 0 {
+	known, again := len(keys) > 0, r.asked.Swap(true)
+	if again || !known {
 		keys = append(keys, r.probe)
 	}
 	var errs []error
@@ -60,5 +67,9 @@ func (r *reference) ask(ctx context.Context) error {
 		}
 		errs = append(errs, err)
 	}
-	return errors.Join(errs...)
+	err := errors.Join(errs...)
+	if again && !known && object.ClassOf(err) == object.Denied {
+		return nil
+	}
+	return err
 }
