@@ -384,7 +384,7 @@ func TestDeniedHead(t *testing.T) {
 		verb    queue.Verb
 		end     string
 	}{
-		"with ListBucket the object exists":            {true, queue.Settle, "present"},
+		"with ListBucket this key alone is denied":     {true, queue.Settle, "denied"}, // were it there, Head would have found it listed
 		"without it the destination refuses us wholly": {false, queue.HandBack, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

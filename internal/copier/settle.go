@@ -89,11 +89,11 @@ func (c *Copier) look(ctx context.Context, l *lane, key, copyID string) (result,
 	})
 	switch {
 	case object.ClassOf(err) == object.Denied:
-		// Who may list is told 404 of a key that does not exist: so this one exists.
+		// Whether it is there is not known: Head found it in no listing.
 		if _, err := l.DestinationGuard.Refused(ctx, err, l.Destination.ReadReference); err != nil {
 			return result{}, err
 		}
-		return result{End: object.EndPresent}, nil
+		return result{End: object.EndDenied}, nil
 	case err != nil:
 		return result{}, err
 	case found.Exists && copyID != "" && found.CopyID == copyID:

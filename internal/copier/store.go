@@ -23,7 +23,8 @@ type Source interface {
 // Destination is where objects go; internal/s3store implements it. All errors
 // are *object.Error with Side object.Destination. Writes are create-only.
 type Destination interface {
-	// Head says what stands under key. A missing key is not an error.
+	// Head says what stands under key. A missing key is not an error; Denied is one
+	// that is refused and not listed either.
 	Head(ctx context.Context, key string) (object.Found, error)
 	// Put writes a whole object of at most 5 GiB from memory; S3 verifies a
 	// checksum of body on the way in. Class Exists on 412; Ambiguous when it is
