@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"io"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+
+	"github.com/rs/zerolog"
 
 	"github.com/objectferry/objectferry/internal/object"
 	"github.com/objectferry/objectferry/internal/queue"
@@ -146,4 +149,57 @@ func TestWithoutETagOnlyOnePartIsCopied(t *testing.T) {
 	w.src.put("large", content(part+1)).a.ETag = ""
 	wantsEnd(t, w.ask(t.Context(), "small"), object.EndCopied)
 	wants(t, w.ask(t.Context(), "large"), queue.Retry, "", object.DetailCorrupt)
+}
+
+func TestPanicOfAnAdapterCostsOneDelivery(t *testing.T) {
+	const secret = "a secret"
+	for name, test := range map[string]struct {
+		size int
+		get  func(get) bool // the read that panics
+		op   string         // the write that panics
+	}{
+		"the only read":   {size: 10, get: func(get) bool { return true }},
+		"the first read":  {size: 5 * part, get: func(g get) bool { return g.r.Offset == 0 }},
+		"a later read":    {size: 5 * part, get: func(g get) bool { return g.r.Offset == 3*part }},
+		"a part's write":  {size: 5 * part, op: "Part"},
+		"several of them": {size: 5 * part, get: func(g get) bool { return g.r.Offset > 0 }, op: "Part"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := newGuarded(t, nil)
+				var log bytes.Buffer
+				g.tel.Log = zerolog.New(zerolog.SyncWriter(&log))
+				g.world.src.put("k", content(test.size))
+				var panics atomic.Int64
+				g.world.src.onGet = func(_ int, got get, _ *object.Read) error {
+					if test.get != nil && test.get(got) {
+						panics.Add(1)
+						panic(secret)
+					}
+					return nil
+				}
+				g.world.dst.before = func(op string, _ int) error {
+					if op == test.op {
+						panics.Add(1)
+						panic(secret)
+					}
+					return nil
+				}
+				out := g.ask(t.Context(), "k")
+				wants(t, out, queue.Retry, "", object.DetailUnknown)
+				if all := out.Note + log.String(); strings.Contains(all, secret) || !strings.Contains(out.Note, "string") {
+					t.Errorf("note %q, log %s", out.Note, log.String())
+				}
+				if n := int64(strings.Count(log.String(), `"stack":`)); n != panics.Load() || n == 0 {
+					t.Errorf("%d stacks in the log, want one for each of %d panics", n, panics.Load())
+				}
+				g.wantsNothing(t)
+				if closed(g.src) || closed(g.dst) {
+					t.Error("a gate is closed")
+				}
+				g.world.src.onGet, g.world.dst.before = nil, nil
+				wantsEnd(t, g.ask(t.Context(), "k"), object.EndCopied)
+			})
+		})
+	}
 }

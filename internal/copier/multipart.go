@@ -75,7 +75,9 @@ func (w *parts) carry(ctx context.Context) error {
 				break
 			}
 		}
-		g.Go(func() error { return w.part(ctx, i, b) })
+		g.Go(func() error {
+			return w.c.catch(ctx, "part", w.key, func() error { return w.part(ctx, i, b) })
+		})
 	}
 	if err := g.Wait(); err != nil {
 		return err // the first; it also ended the wait for memory
@@ -90,7 +92,7 @@ func (w *parts) part(ctx context.Context, i int, b *block) error {
 	span, body := w.ranges[i], b.bytes()
 	err := tryPart(ctx, func(try int) error {
 		if i == 0 && try == 0 {
-			return w.first.wait()
+			return w.first.wait(ctx)
 		}
 		return w.l.SourceGuard.Do(ctx, "GetObject", 0, func(ctx context.Context) error {
 			return readPart(ctx, w.l, w.key, w.first.Attributes, span, body)

@@ -2,6 +2,7 @@ package copier
 
 import (
 	"context"
+	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -221,6 +222,55 @@ func TestOtherPartsDoNotWaitForTheFirstBody(t *testing.T) {
 			t.Errorf("took %v, want two answers and one body: 12s", took)
 		}
 	})
+}
+
+// stuck is a body of which nothing comes for a long time.
+type stuck struct{ *fakeBody }
+
+func (b stuck) Read([]byte) (int, error) {
+	return 0, errors.Join(sleep(b.ctx, time.Hour), sourceFails(object.Unavailable))
+}
+
+func TestFailedCopyDoesNotWaitForItsFirstPart(t *testing.T) {
+	for name, test := range map[string]struct {
+		lasts  time.Duration // the delivery
+		read   error         // of another part
+		write  error
+		verb   queue.Verb
+		detail object.Detail
+	}{
+		"another part cannot be read":    {lasts: time.Hour, read: sourceFails(object.Unknown), verb: queue.Retry, detail: object.DetailUnknown},
+		"another part cannot be written": {lasts: time.Hour, write: destFails(object.Unknown), verb: queue.Retry, detail: object.DetailUnknown},
+		"the delivery ends":              {lasts: time.Second, verb: queue.HandBack},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, options{})
+				w.src.put("k", content(5*part))
+				w.src.onGet = func(_ int, g get, r *object.Read) error {
+					if g.r.Offset == 0 {
+						r.Body = stuck{r.Body.(*fakeBody)}
+						return nil
+					}
+					return test.read
+				}
+				w.dst.before = func(op string, _ int) error {
+					if op == "Part" {
+						return test.write
+					}
+					return nil
+				}
+				ctx, cancel := contextFor(t, test.lasts)
+				defer cancel()
+				began := time.Now()
+				wants(t, w.ask(ctx, "k"), test.verb, "", test.detail)
+				if took := time.Since(began); took > time.Second {
+					t.Errorf("took %v", took)
+				}
+				w.wantsNothing(t)
+			})
+		})
+	}
 }
 
 func TestPartsOfOneCopyAreBounded(t *testing.T) {

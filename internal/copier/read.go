@@ -63,8 +63,10 @@ func (c *Copier) start(ctx context.Context, l *lane, key string, b *block) *open
 	ctx, o.cancel = context.WithCancel(ctx)
 	go func() {
 		defer close(o.done)
-		o.err = l.SourceGuard.Do(ctx, "GetObject", 0, func(ctx context.Context) error {
-			return c.readFirst(ctx, l, key, o)
+		o.err = c.catch(ctx, "first part", key, func() error {
+			return l.SourceGuard.Do(ctx, "GetObject", 0, func(ctx context.Context) error {
+				return c.readFirst(ctx, l, key, o)
+			})
 		})
 	}()
 	return o
@@ -115,9 +117,15 @@ func (o *opened) isKnown() bool {
 	}
 }
 
-// wait returns when the first part has been read.
-func (o *opened) wait() error {
-	<-o.done
+// wait returns when the first part has been read, or its read was ended because
+// ctx was. Nothing writes into the block any more then.
+func (o *opened) wait(ctx context.Context) error {
+	select {
+	case <-o.done:
+	case <-ctx.Done():
+		o.cancel()
+		<-o.done
+	}
 	return o.err
 }
 
