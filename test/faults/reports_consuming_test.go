@@ -177,6 +177,13 @@ func deadLettersOf(t *testing.T, s *localcloud.Site, queue string, n int) []stri
 	return got
 }
 
+// counted waits until a metric has a value: the service counts an end when it has
+// heard that SQS took it.
+func counted(t *testing.T, p *ferry.Process, want float64, name string, labels ...string) {
+	t.Helper()
+	ferry.Until(t, 10*time.Second, fmt.Sprintf("%s%q is %v", name, labels, want), func() bool { return metric(t, p, name, labels...) == want })
+}
+
 // onSQS is a fault of one call of one queue.
 func onSQS(action, queue string, do strictaws.Effect) strictaws.Fault {
 	return strictaws.Fault{Service: strictaws.ServiceSQS, Action: action, Target: queue, Do: do}

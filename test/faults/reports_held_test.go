@@ -85,9 +85,7 @@ func TestHeldWhileItIsWorkedOn(t *testing.T) {
 			if n := strings.Count(p.Log(), `"level":"warn"`); n != 1 || !strings.Contains(p.Log(), "lease lost") {
 				t.Errorf("%d warnings, want one, that the lease was lost:\n%s", n, p.Log())
 			}
-			if n := metric(t, p, "objectferry_leases_lost_total"); n != 1 {
-				t.Errorf("%v leases were counted as lost, want 1", n)
-			}
+			counted(t, p, 1, "objectferry_leases_lost_total")
 		}},
 		// cherweg/logstash-input-s3-sns-sqs#84: the limit was that of the worker's life.
 		{"a limit of time counts each log anew", func(t *testing.T) {
@@ -115,9 +113,7 @@ func TestHeldWhileItIsWorkedOn(t *testing.T) {
 			p := serve(t, s, "parse", slowReads)
 			parsedOnce(t, s, 30*time.Second)
 			requestedOnce(t, s, "a")
-			if n := metric(t, p, "objectferry_sqs_calls_total", `call="ChangeMessageVisibilityBatch"`, `result="unknown"`); n != 3 {
-				t.Errorf("%v unknown answers were counted, want 3", n)
-			}
+			counted(t, p, 3, "objectferry_sqs_calls_total", `call="ChangeMessageVisibilityBatch"`, `result="unknown"`)
 		}},
 		{"one worker that takes one message at a time gets five done", func(t *testing.T) { // vectordotdev/vector#16741
 			s := quietSite(t, 2)
@@ -168,6 +164,9 @@ func ownVisibility(seconds int, extended bool) func(*testing.T) {
 		check("after the extension")
 		if took := time.Since(received); took < whole/2-time.Second {
 			t.Errorf("the first extension came after %s, want half of %s", took, whole)
+		}
+		if n := s.Cloud.MaxReceives(localcloud.LogsQueue); n != 1 {
+			t.Errorf("the message was received %d times; that is no extension", n)
 		}
 	}
 }

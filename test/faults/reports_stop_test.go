@@ -68,6 +68,7 @@ func TestAStopStrandsNothing(t *testing.T) {
 			keys := putLogs(t, s, "log", 5)
 			p := serve(t, s, "parse")
 			ferry.Until(t, 20*time.Second, "a batch is being sent", func() bool { return hang.Hits() > 0 })
+			time.Sleep(500 * time.Millisecond) // in which a delete that does not wait for the send would come
 			p.Kill()
 			hang.Remove()
 			if d := s.Cloud.Depth(localcloud.LogsQueue); d.Total() != 5 {
