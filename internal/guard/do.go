@@ -27,7 +27,8 @@ import (
 //     dependency was asked, so that the look is held back when that is down.
 //   - Every other error is the caller's: it is returned at once.
 //   - An error that wraps ErrClosed says that the gate is or was closed: the call
-//     was not run, or ended unavailable, and its message goes back unharmed.
+//     was not run, or ended in a way that the dependency is to blame for, and its
+//     message goes back unharmed.
 //   - When ctx ends, an error of class Canceled.
 func (g *Guard) Do(ctx context.Context, op string, bytes int64, call func(context.Context) error) (err error) {
 	ctx, span := g.tel.Tracer.Start(ctx, op, trace.WithAttributes(attribute.String(telemetry.AttrGuard, g.cfg.Name)))
@@ -37,7 +38,7 @@ func (g *Guard) Do(ctx context.Context, op string, bytes int64, call func(contex
 	for {
 		err := g.once(ctx, op, bytes, call)
 		var wait time.Duration
-		switch object.ClassOf(err) {
+		switch class := object.ClassOf(err); class {
 		case object.Unavailable:
 			failed++
 			if err := g.suspect(ctx); err != nil {
@@ -47,7 +48,13 @@ func (g *Guard) Do(ctx context.Context, op string, bytes int64, call func(contex
 				return g.heldBack(op, err)
 			}
 			wait = g.backOff(failed)
-		case object.Corrupt:
+		case object.Corrupt, object.Unknown:
+			if g.closed() { // by what may be a streak of them
+				return g.heldBack(op, err)
+			}
+			if class == object.Unknown {
+				return err
+			}
 			failed++
 			wait = g.backOff(failed)
 		case object.Ambiguous:
@@ -108,6 +115,7 @@ func (g *Guard) once(ctx context.Context, op string, bytes int64, call func(cont
 	}
 	class = object.ClassOf(err)
 	g.tel.GuardCall(g.cfg.Name, op, word(class), time.Since(slot.start))
+	g.tally(op, err)
 	return err
 }
 

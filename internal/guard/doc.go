@@ -11,7 +11,8 @@
 // When calls fail the guard asks the dependency itself (a probe); only a failed
 // probe opens the breaker and closes the gate, so one sick key never stops the
 // others. A refusal closes it when a reference is refused too, throttling when
-// nothing at all gets through. While the gate is closed nothing is sent but
+// nothing at all gets through, and useless answers (corrupt, unknown) when several
+// keys in a row have no other. While the gate is closed nothing is sent but
 // probes, and queues that are wired to the gate receive nothing. After a good
 // probe the limit starts at one and doubles per clean window, so that a fleet
 // does not storm a source that has just come back.

@@ -93,10 +93,11 @@ type Guard struct {
 	mu         sync.Mutex // guards what follows
 	limiter    *limiter
 	references map[string]*flight // by operation that was refused, a closed set
-	asks       Probe              // what is asked while closed: the probe, or the reference that was refused
-	reason     string             // why the gate is closed, or last was; codes only
-	shutting   chan struct{}      // closed while the gate is
-	failures   int                // closings and failed probes since the gate was last open for good
+	streaks    streaks
+	asks       Probe         // what is asked while closed: the probe, or the reference that was refused
+	reason     string        // why the gate is closed, or last was; codes only
+	shutting   chan struct{} // closed while the gate is
+	failures   int           // closings and failed probes since the gate was last open for good
 	probing    bool
 	shown      shown
 	since      time.Time // of the shown state
@@ -125,6 +126,7 @@ func New(cfg Config, probe Probe, tel *telemetry.Telemetry) (*Guard, error) {
 		breaker:    newBreaker(cfg.Name, cfg.ProbeMin/2),
 		probes:     newFlight(cfg.ProbeMin / 5),
 		references: map[string]*flight{},
+		streaks:    streaks{},
 		limiter:    newLimiter(cfg.Limit, cfg.ProbeMin),
 		since:      time.Now(),
 		shutting:   make(chan struct{}),

@@ -27,12 +27,7 @@ type verdict struct {
 }
 
 func verdictOf(err error) verdict {
-	class := object.ClassOf(err)
-	reason := string(class)
-	if code := object.CodeOf(err); code != "" {
-		// The code is the vendor's word, but the answer may be a stranger's.
-		reason += ": " + code[:min(len(code), 64)]
-	}
+	class, reason := object.ClassOf(err), reasonOf(err)
 	switch {
 	case err == nil, authentic(class) && class != object.Throttled && class != object.Refused:
 		return verdict{alive, "", err}
@@ -45,6 +40,16 @@ func verdictOf(err error) verdict {
 	default: // no answer that a probe should have
 		return verdict{down, string(object.Unavailable), err}
 	}
+}
+
+// reasonOf is the class and the code of err.
+func reasonOf(err error) string {
+	reason := string(object.ClassOf(err))
+	if code := object.CodeOf(err); code != "" {
+		// The code is the vendor's word, but the answer may be a stranger's.
+		reason += ": " + code[:min(len(code), 64)]
+	}
+	return reason
 }
 
 // authentic reports whether only a dependency that is there gives such an answer.
