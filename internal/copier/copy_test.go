@@ -31,14 +31,16 @@ func TestBodyThatIsNoRequestIsBuried(t *testing.T) {
 	}
 }
 
-func TestUnroutedIsNeverAnEnd(t *testing.T) {
+func TestUnroutedWaitsForASlowRolloutBeforeItFails(t *testing.T) {
 	w := newWorld(t, options{})
 	for name, body := range map[string]string{
 		"newer version":  `{"v":2,"what":"ever"}`,
 		"unknown bucket": `{"v":1,"bucket":"another","key":"a","seen":"2026-09-04T08:03:42Z"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			wants(t, w.Handle(t.Context(), &queue.Delivery{Body: body}), queue.Retry, "", object.DetailUnrouted)
+			for receives, verb := range map[int]queue.Verb{1: queue.HandBack, 8: queue.HandBack, 11: queue.HandBack, 12: queue.Retry, 30: queue.Retry} {
+				wants(t, w.Handle(t.Context(), &queue.Delivery{Body: body, Receives: receives}), verb, "", object.DetailUnrouted)
+			}
 		})
 	}
 }

@@ -102,7 +102,10 @@ func (c *Copier) readFirst(ctx context.Context, l *lane, key string, o *opened) 
 		}
 		close(o.known)
 	}
-	return fill(body, r.Body, key)
+	if err := fill(body, r.Body, key); err != nil || !o.whole() {
+		return err
+	}
+	return verify(key, o.Attributes, sum(body)) // here, so that the guard sees what a source does to every object
 }
 
 // whole reports whether the first part is all there is.

@@ -11,13 +11,11 @@ import (
 	"github.com/objectferry/objectferry/internal/object"
 )
 
-// putWhole writes an object that one part holds. One PUT keeps the ETag equal to
-// the source's, so a CDN's revalidation still answers 304 when its origin changes.
+// putWhole writes an object that one part holds, and that was verified as it was
+// read. One PUT keeps the ETag equal to the source's, so a CDN's revalidation still
+// answers 304 when its origin changes.
 func (c *Copier) putWhole(ctx context.Context, l *lane, key string, o *opened, p object.Provenance) (result, error) {
 	body := o.block.bytes()
-	if err := verify(key, o.Attributes, sum(body)); err != nil {
-		return result{}, err
-	}
 	r, err := c.commit(ctx, l, key, p.CopyID, func(ctx context.Context) error {
 		err := l.DestinationGuard.Do(ctx, "PutObject", o.Size, func(ctx context.Context) error {
 			return l.Destination.Put(ctx, key, body, o.Attributes, p)

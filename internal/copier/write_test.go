@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/objectferry/objectferry/internal/guard"
 	"github.com/objectferry/objectferry/internal/object"
@@ -170,6 +171,55 @@ func TestOutageOfWritesAloneHandsBack(t *testing.T) {
 					t.Error("the gate is open")
 				}
 				g.wantsNothing(t)
+			})
+		})
+	}
+}
+
+func TestUsefulAnswersToNoKeySpareTheBacklog(t *testing.T) {
+	for name, test := range map[string]struct {
+		spoil func(*guarded)
+		gate  func(*guarded) *guard.Guard
+	}{
+		"no write is understood": {func(g *guarded) {
+			g.world.dst.before = func(op string, n int) error {
+				if op == "Put" {
+					return &object.Error{Side: object.Destination, Op: "PutObject", Key: fmt.Sprint(n), Class: object.Unknown, Code: "InvalidArgument"}
+				}
+				return nil
+			}
+		}, func(g *guarded) *guard.Guard { return g.dst }},
+		"no body has its sum": {func(g *guarded) {
+			g.world.src.onGet = func(_ int, _ get, r *object.Read) error {
+				r.CRC64++
+				return nil
+			}
+		}, func(g *guarded) *guard.Guard { return g.src }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := newGuarded(t, nil)
+				var keys []string
+				for i := range 40 {
+					keys = append(keys, fmt.Sprint("k", i))
+					g.world.src.put(keys[i], content(10))
+				}
+				test.spoil(g)
+				failed := 0
+				for _, key := range keys {
+					if out := g.ask(t.Context(), key); out.Verb != queue.HandBack {
+						failed++
+					}
+				}
+				if failed > 7 || !closed(test.gate(g)) {
+					t.Errorf("%d of %d failed, the gate is closed: %v", failed, len(keys), closed(test.gate(g)))
+				}
+				g.run(t)
+				g.backlog(t, keys, 24*time.Hour) // an outcome but HandBack is an error
+				g.world.dst.before, g.world.src.onGet = nil, nil
+				if ends := g.backlog(t, keys, time.Hour); len(ends) != len(keys) {
+					t.Errorf("%d of %d have an end", len(ends), len(keys))
+				}
 			})
 		})
 	}
