@@ -24,13 +24,13 @@ func (c *Copier) Handle(ctx context.Context, d *queue.Delivery) queue.Outcome {
 	req, err := syncrequest.Decode(d.Body)
 	switch {
 	case errors.Is(err, syncrequest.ErrNewer):
-		return unrouted(err)
+		return unrouted(d, err)
 	case err != nil:
 		return buried(err)
 	}
 	l, ok := c.lanes[req.Bucket]
 	if !ok {
-		return unrouted(fmt.Errorf("no route for bucket %q", req.Bucket))
+		return unrouted(d, fmt.Errorf("no route for bucket %q", req.Bucket))
 	}
 
 	ctx, span := c.tel.Tracer.Start(ctx, telemetry.SpanCopy, trace.WithAttributes(

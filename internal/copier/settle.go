@@ -57,10 +57,18 @@ func handedBack(err error) queue.Outcome {
 	return queue.Outcome{Verb: queue.HandBack, Note: note(err)}
 }
 
+// rollout is how many receives a slow rollout is given. Handed back, they lie
+// further and further apart: hours in all, where failures would be over in minutes.
+const rollout = 12
+
 // unrouted is for what an older configuration or version cannot know: another
 // process of a rolling deploy may.
-func unrouted(err error) queue.Outcome {
-	return queue.Outcome{Verb: queue.Retry, Detail: string(object.DetailUnrouted), Note: note(err)}
+func unrouted(d *queue.Delivery, err error) queue.Outcome {
+	out := queue.Outcome{Verb: queue.HandBack, Detail: string(object.DetailUnrouted), Note: note(err)}
+	if d.Receives >= rollout {
+		out.Verb = queue.Retry
+	}
+	return out
 }
 
 func buried(err error) queue.Outcome {
