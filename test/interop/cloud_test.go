@@ -7,7 +7,7 @@
 // a cloud does not guarantee stands beside the rule. Each run prints that, and
 // fails where the table has become wrong.
 //
-// Times are scaled where a test waits for them: visibility 1 s to 3 s (60 s in
+// Times are scaled where a test waits for them: visibility 3 s to 10 s (60 s in
 // production), back-off 1 s (5 s to 15 min). OBJECTFERRY_LONG=1 adds numbers,
 // not rules.
 package interop

@@ -135,18 +135,18 @@ func engineSettles(t *testing.T, c *cloud) error {
 }
 
 func engineKeeps(t *testing.T, c *cloud) error {
-	e := newEngine(t, c, 6)
+	e := newEngine(t, c, 10)
 	e.ask(1)
 	slow := func(ctx context.Context, d *queue.Delivery) queue.Outcome {
 		select {
-		case <-time.After(10 * time.Second):
+		case <-time.After(14 * time.Second):
 			return settle(ctx, d)
 		case <-ctx.Done():
 			return queue.Outcome{Verb: queue.HandBack}
 		}
 	}
 	start := time.Now()
-	if err := e.consume(slow, 30*time.Second, func(map[string]int) bool { return time.Since(start) > 9*time.Second }); err != nil {
+	if err := e.consume(slow, 30*time.Second, func(map[string]int) bool { return time.Since(start) > 13*time.Second }); err != nil {
 		return err
 	}
 	if diff := cmp.Diff(map[string]int{"body 0": 1}, e.seen); diff != "" {

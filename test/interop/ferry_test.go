@@ -7,12 +7,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/objectferry/objectferry/internal/localcloud/cosd"
-	"github.com/objectferry/objectferry/test/ferry"
 )
 
 // TestMissBecomesObject is the service's main job on someone else's cloud: rows
@@ -98,7 +96,7 @@ func TestDeadLettersAreRedrivenAndDropped(t *testing.T) {
 	p := w.run()
 	w.must(append([]string{"request", "--bucket", w.media.bucket}, keys...)...)
 	w.healed(p, "img/good.jpg")
-	ferry.Until(t, 60*time.Second, "three dead letters", func() bool { return w.dead.total() == 3 })
+	w.until(p, "three dead letters", func() bool { return w.dead.total() == 3 })
 
 	got := map[string]int{}
 	for line := range strings.Lines(w.must("deadletter", "ls", "--queue", "sync", "--json")) {

@@ -33,7 +33,8 @@ type town struct {
 }
 
 // cosLatency keeps the first copies from ending while requests are still being
-// sent: moto loses a message that is sent while another of the queue is deleted.
+// sent: a delete in moto takes the list of messages, makes another and puts it
+// back, without a lock, so a message that is sent at that moment may be lost.
 const cosLatency = 300 * time.Millisecond
 
 func newTown(t *testing.T, c *cloud) *town {
@@ -140,20 +141,27 @@ func (w *town) miss(key string) string { return w.row("REST.GET.OBJECT", key, 40
 // healed waits until each key stands in the bucket that visitors read.
 func (w *town) healed(p *ferry.Process, keys ...string) {
 	w.Helper()
-	deadline := time.Now().Add(90 * time.Second)
 	for _, key := range keys {
-		for {
-			if body, err := w.media.body(key); err == nil {
-				want, _, _ := w.cos.Get(key)
-				if body != string(want) {
-					w.Errorf("%q: %d bytes stand there, which are not the source's %d", key, len(body), len(want))
-				}
-				break
-			}
-			if time.Now().After(deadline) {
-				w.Fatalf("%q is not there after 90 s\n%s", key, p.Log())
-			}
-			time.Sleep(50 * time.Millisecond)
+		var body string
+		w.until(p, fmt.Sprintf("%q is there", key), func() bool {
+			var err error
+			body, err = w.media.body(key)
+			return err == nil
+		})
+		if want, _, _ := w.cos.Get(key); body != string(want) {
+			w.Errorf("%q: %d bytes stand there, which are not the source's %d", key, len(body), len(want))
+		}
+	}
+}
+
+// until waits for a condition. It does not ask often: each question costs moto
+// some 10 ms of the one core that it can use.
+func (w *town) until(p *ferry.Process, what string, ok func() bool) {
+	w.Helper()
+	const within = 2 * time.Minute
+	for deadline := time.Now().Add(within); !ok(); time.Sleep(250 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			w.Fatalf("not within %s: %s\n%s", within, what, p.Log())
 		}
 	}
 }
@@ -162,7 +170,7 @@ func (w *town) healed(p *ferry.Process, keys ...string) {
 // consumes.
 func (w *town) stop(p *ferry.Process) {
 	w.Helper()
-	ferry.Until(w, 60*time.Second, "the queues are empty", func() bool { return w.logs.total()+w.sync.total() == 0 })
+	w.until(p, "the queues are empty", func() bool { return w.logs.total()+w.sync.total() == 0 })
 	if err := p.Stop(60 * time.Second); err != nil {
 		w.Errorf("drain: %v\n%s", err, p.Log())
 	}
