@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -127,11 +126,11 @@ func (w *wiring) parse() error {
 		if r.Observe() || deps.Senders[url] != nil {
 			continue
 		}
-		g, err := w.guard("queue "+queueName(url), object.Queue, w.cfg.Parse.Concurrency, func(ctx context.Context) error { return queue.Probe(ctx, w.sqs, url) })
+		g, err := w.guard("queue "+queue.Name(url), object.Queue, w.cfg.Parse.Concurrency, func(ctx context.Context) error { return queue.Probe(ctx, w.sqs, url) })
 		if err != nil {
 			return err
 		}
-		s := queue.NewSender(w.sqs, g, queue.SenderConfig{Name: queueName(url), URL: url, InFlight: w.cfg.Parse.Concurrency}, w.tel)
+		s := queue.NewSender(w.sqs, g, queue.SenderConfig{Name: queue.Name(url), URL: url, InFlight: w.cfg.Parse.Concurrency}, w.tel)
 		deps.Senders[url] = s
 		w.app.senders = append(w.app.senders, s)
 		guards = append(guards, g)
@@ -188,7 +187,7 @@ func (w *wiring) copy() error {
 			// holds can be for any of them.
 			guards = all
 		}
-		if err := w.consumer(queueName(url), url, slots(w.cfg.Copy.Concurrency), guards, handler.Handle); err != nil {
+		if err := w.consumer(queue.Name(url), url, slots(w.cfg.Copy.Concurrency), guards, handler.Handle); err != nil {
 			return err
 		}
 	}
@@ -261,9 +260,6 @@ func (w *wiring) traced(t http.RoundTripper) http.RoundTripper {
 	}
 	return otelhttp.NewTransport(t, otelhttp.WithTracerProvider(w.tel.TracerProvider()))
 }
-
-// queueName is the last part of a queue's URL, its label in metrics.
-func queueName(queueURL string) string { return queueURL[strings.LastIndexByte(queueURL, '/')+1:] }
 
 func host(rawURL string) string {
 	u, err := url.Parse(rawURL)

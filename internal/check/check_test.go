@@ -239,7 +239,7 @@ func TestLiveNamesWhatIsMissing(t *testing.T) {
 		"retention":    {func(w *world) { w.sqs.attributes["sync"]["MessageRetentionPeriod"] = "3600" }, "MessageRetentionPeriod on " + syncARN, "7 days is good"},
 		"letters' retention": {func(w *world) { w.sqs.attributes["sync-dead"]["MessageRetentionPeriod"] = "345600" },
 			"MessageRetentionPeriod on " + syncARN + "-dead", "14 days is good"},
-		"no redrive policy": {func(w *world) { delete(w.sqs.attributes["logs"], "RedrivePolicy") }, "RedrivePolicy on " + logsARN, "is missing"},
+		"no redrive policy": {func(w *world) { delete(w.sqs.attributes["logs"], "RedrivePolicy") }, "RedrivePolicy on " + logsARN, "has no redrive policy"},
 		"redrive too early": {func(w *world) {
 			w.sqs.attributes["logs"]["RedrivePolicy"] = `{"deadLetterTargetArn":"arn:aws:sqs:us-west-2:111122223333:logs-dead","maxReceiveCount":"5"}`
 		}, "RedrivePolicy on " + logsARN, "maxReceiveCount is 5"},

@@ -2,8 +2,6 @@ package check
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -14,7 +12,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
-	"github.com/objectferry/objectferry/internal/object"
 	"github.com/objectferry/objectferry/internal/queue"
 )
 
@@ -44,27 +41,22 @@ type action struct {
 
 var (
 	maySend = action{"sqs:SendMessage", func(ctx context.Context, api sqsAPI, url *string) error {
-		_, err := api.SendMessageBatch(ctx, &sqs.SendMessageBatchInput{QueueUrl: url, Entries: []types.SendMessageBatchRequestEntry{}})
-		return err
+		return queue.Probe(ctx, api, *url)
 	}}
 	mayDelete = action{"sqs:DeleteMessage", func(ctx context.Context, api sqsAPI, url *string) error {
 		_, err := api.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: url, Entries: []types.DeleteMessageBatchRequestEntry{}})
-		return err
+		return queue.Refusal(err, "DeleteMessage")
 	}}
 	mayExtend = action{"sqs:ChangeMessageVisibility", func(ctx context.Context, api sqsAPI, url *string) error {
 		_, err := api.ChangeMessageVisibilityBatch(ctx, &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: url, Entries: []types.ChangeMessageVisibilityBatchRequestEntry{}})
-		return err
+		return queue.Refusal(err, "ChangeMessageVisibility")
 	}}
 )
 
 // mayAct tries a permission on the queue at url.
 func (l *live) mayAct(ctx context.Context, url string, a action) Item {
-	e := queue.Classify(a.try(ctx, l.deps.SQS, &url), strings.TrimPrefix(a.permission, "sqs:"))
-	if e != nil {
-		switch e.Class {
-		case object.Refused, object.Unavailable, object.Throttled, object.Canceled:
-			return tried(a.permission, queueARN(url), e)
-		}
+	if err := a.try(ctx, l.deps.SQS, &url); err != nil {
+		return tried(a.permission, queueARN(url), err)
 	}
 	i := tried(a.permission, queueARN(url), nil)
 	i.Note = "asked with an empty batch"
@@ -93,28 +85,28 @@ func (l *live) consumedQueue(ctx context.Context, url string) []Item {
 // deadLetters tries what is needed to bury messages of the queue on.
 func (l *live) deadLetters(ctx context.Context, on string, attributes map[string]string) []Item {
 	const needs = "RedrivePolicy"
-	policy, err := parseRedrive(attributes[needs])
+	policy, err := queue.RedrivePolicy(attributes[needs])
 	if err != nil {
-		return []Item{tried(needs, on, err)}
+		return []Item{wrong(needs, on, err.Error()+"; give the queue one with a dead-letter queue, maxReceiveCount 30 is good")}
 	}
 	items := []Item{tried(needs, on, nil)}
-	if policy.max <= l.config.Retry.Receives {
-		items[0] = wrong(needs, on, fmt.Sprintf("maxReceiveCount is %d, which moves messages before retry.receives (%d) can end them with a reason; 30 is good", policy.max, l.config.Retry.Receives))
+	if policy.Max <= l.config.Retry.Receives {
+		items[0] = wrong(needs, on, fmt.Sprintf("maxReceiveCount is %d, which moves messages before retry.receives (%d) can end them with a reason; 30 is good", policy.Max, l.config.Retry.Receives))
 	}
-	out, err := l.deps.SQS.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &policy.name, QueueOwnerAWSAccountId: &policy.account})
+	out, err := l.deps.SQS.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &policy.Name, QueueOwnerAWSAccountId: &policy.Account})
 	if err != nil {
-		return append(items, tried("sqs:GetQueueUrl", policy.arn, queue.Classify(err, "GetQueueUrl")))
+		return append(items, tried("sqs:GetQueueUrl", policy.ARN, queue.Classify(err, "GetQueueUrl")))
 	}
 	dead := aws.ToString(out.QueueUrl)
-	items = append(items, tried("sqs:GetQueueUrl", policy.arn, nil), l.mayAct(ctx, dead, maySend))
+	items = append(items, tried("sqs:GetQueueUrl", policy.ARN, nil), l.mayAct(ctx, dead, maySend))
 
 	// The service itself does not need this, so a role without it is not wrong.
 	letters, err := l.attributes(ctx, dead)
 	if err != nil {
-		return append(items, notTried("MessageRetentionPeriod", policy.arn, "cannot be read by this role, and need not be; 14 days is good"))
+		return append(items, notTried("MessageRetentionPeriod", policy.ARN, "cannot be read by this role, and need not be; 14 days is good"))
 	}
 	// SQS keeps the time of the first send when it moves a message itself.
-	return append(items, atLeast("MessageRetentionPeriod", policy.arn, letters, seconds(attributes["MessageRetentionPeriod"]),
+	return append(items, atLeast("MessageRetentionPeriod", policy.ARN, letters, seconds(attributes["MessageRetentionPeriod"]),
 		"14 days is good; below that of its queue, letters may expire as they arrive"))
 }
 
@@ -143,30 +135,6 @@ func seconds(text string) time.Duration {
 		return 0
 	}
 	return time.Duration(n) * time.Second
-}
-
-type redrive struct {
-	arn, account, name string
-	max                int
-}
-
-// parseRedrive reads a redrive policy, whose maxReceiveCount comes as a number or
-// as text.
-func parseRedrive(text string) (redrive, error) {
-	if text == "" {
-		return redrive{}, errors.New("is missing; give the queue a redrive policy with a dead-letter queue, maxReceiveCount 30 is good")
-	}
-	var policy struct {
-		Target string          `json:"deadLetterTargetArn"`
-		Max    json.RawMessage `json:"maxReceiveCount"`
-	}
-	err := json.Unmarshal([]byte(text), &policy)
-	max, errMax := strconv.Atoi(strings.Trim(string(policy.Max), `"`))
-	arn := strings.Split(policy.Target, ":")
-	if err != nil || errMax != nil || len(arn) != 6 {
-		return redrive{}, errors.New("cannot be read; it needs deadLetterTargetArn and maxReceiveCount")
-	}
-	return redrive{arn: policy.Target, account: arn[4], name: arn[5], max: max}, nil
 }
 
 // queueARN is what policies call the queue at a URL, or the URL when its region

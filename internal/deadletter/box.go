@@ -2,14 +2,15 @@ package deadletter
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/objectferry/objectferry/internal/queue"
 )
 
 // sqsAPI is exactly what this package calls of *sqs.Client.
@@ -29,7 +30,6 @@ const (
 	// emptyInARow is how many empty receives mean that all was seen: SQS samples
 	// its servers, so a single one proves nothing.
 	emptyInARow = 3
-	batch       = 10
 )
 
 // Box is the dead-letter queue of one queue.
@@ -43,29 +43,29 @@ type Box struct {
 
 // Open finds the dead-letter queue by the redrive policy of the queue at url.
 func Open(ctx context.Context, api sqsAPI, name, url string) (*Box, error) {
-	out, err := api.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameRedrivePolicy}})
+	attributes, err := call(ctx, api.GetQueueAttributes, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameRedrivePolicy}})
 	if err != nil {
 		return nil, fmt.Errorf("read the redrive policy of %s: %w", url, err)
 	}
-	var policy struct {
-		DeadLetterTargetArn string `json:"deadLetterTargetArn"`
-	}
-	text := out.Attributes[string(types.QueueAttributeNameRedrivePolicy)]
-	if text == "" {
-		return nil, fmt.Errorf("queue %s has no redrive policy, so it has no dead letters; give it one", url)
-	}
-	if err := json.Unmarshal([]byte(text), &policy); err != nil {
-		return nil, fmt.Errorf("read the redrive policy of %s: %w", url, err)
-	}
-	arn := strings.Split(policy.DeadLetterTargetArn, ":")
-	if len(arn) != 6 {
-		return nil, fmt.Errorf("read the redrive policy of %s: %q is not the ARN of a queue", url, policy.DeadLetterTargetArn)
-	}
-	dead, err := api.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &arn[5], QueueOwnerAWSAccountId: &arn[4]})
+	policy, err := queue.RedrivePolicy(attributes.Attributes[string(types.QueueAttributeNameRedrivePolicy)])
 	if err != nil {
-		return nil, fmt.Errorf("find the dead-letter queue %s: %w", policy.DeadLetterTargetArn, err)
+		return nil, fmt.Errorf("queue %s %w, so its dead letters cannot be found; give it one", url, err)
+	}
+	dead, err := call(ctx, api.GetQueueUrl, &sqs.GetQueueUrlInput{QueueName: &policy.Name, QueueOwnerAWSAccountId: &policy.Account})
+	if err != nil {
+		return nil, fmt.Errorf("find the dead-letter queue %s: %w", policy.ARN, err)
 	}
 	return &Box{api: api, name: name, source: url, dead: aws.ToString(dead.QueueUrl), wait: 1}, nil
+}
+
+// callTimeout bounds each call to SQS, also those that outlive an interrupt.
+const callTimeout = 30 * time.Second
+
+// call is one call to SQS within its time.
+func call[In, Out any](ctx context.Context, do func(context.Context, In, ...func(*sqs.Options)) (Out, error), in In) (Out, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return do(ctx, in)
 }
 
 // URL is that of the dead-letter queue.
@@ -93,8 +93,8 @@ func (b *Box) Look(ctx context.Context, visit func(*Letter) (wanted bool, err er
 		if err := ctx.Err(); err != nil {
 			return wanted, err
 		}
-		out, err := b.api.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
-			QueueUrl: &b.dead, MaxNumberOfMessages: batch, WaitTimeSeconds: b.wait, VisibilityTimeout: hold,
+		out, err := call(ctx, b.api.ReceiveMessage, &sqs.ReceiveMessageInput{
+			QueueUrl: &b.dead, MaxNumberOfMessages: queue.BatchMax, WaitTimeSeconds: b.wait, VisibilityTimeout: hold,
 			MessageAttributeNames:       []string{"All"},
 			MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameSentTimestamp},
 		})
@@ -136,14 +136,14 @@ func (b *Box) HandBack(ctx context.Context, letters []*Letter) error {
 }
 
 func (b *Box) visibility(ctx context.Context, letters []*Letter, seconds int32) error {
-	for ten := range chunks(letters) {
+	for ten := range slices.Chunk(letters, queue.BatchMax) {
 		in := &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: &b.dead}
 		for i, l := range ten {
-			in.Entries = append(in.Entries, types.ChangeMessageVisibilityBatchRequestEntry{Id: entryID(i), ReceiptHandle: &l.receipt, VisibilityTimeout: seconds})
+			in.Entries = append(in.Entries, types.ChangeMessageVisibilityBatchRequestEntry{Id: queue.EntryID(i), ReceiptHandle: &l.receipt, VisibilityTimeout: seconds})
 		}
 		// An entry that fails is no loss: its letter comes back by itself when the
 		// visibility timeout has passed.
-		if _, err := b.api.ChangeMessageVisibilityBatch(ctx, in); err != nil {
+		if _, err := call(ctx, b.api.ChangeMessageVisibilityBatch, in); err != nil {
 			return fmt.Errorf("hand dead letters of %s back (they return by themselves within %s): %w", b.name, hold*time.Second, err)
 		}
 	}

@@ -74,9 +74,9 @@ func (l *Letter) address() {
 	l.Key = syncrequest.EscapeKey(l.key)
 }
 
-// redriveAttributes are those that travel with a redriven message: all but what
-// we wrote about its death, and one more redrive counted.
-func (l *Letter) redriveAttributes() map[string]types.MessageAttributeValue {
+// redriven is the message that a redrive sends: the letter without what we wrote
+// about its death, and one more redrive counted.
+func (l *Letter) redriven() types.SendMessageBatchRequestEntry {
 	attributes := make(map[string]types.MessageAttributeValue, len(l.attributes)+1)
 	for name, v := range l.attributes {
 		switch name {
@@ -86,7 +86,7 @@ func (l *Letter) redriveAttributes() map[string]types.MessageAttributeValue {
 		}
 	}
 	attributes[queue.AttrRedriven] = types.MessageAttributeValue{DataType: aws.String("String"), StringValue: aws.String(strconv.Itoa(l.Redriven + 1))}
-	return attributes
+	return types.SendMessageBatchRequestEntry{MessageBody: &l.Body, MessageAttributes: attributes}
 }
 
 // String names a letter without its body.

@@ -6,15 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/objectferry/objectferry/internal/queue"
 )
 
 // Redrive sends held letters back to the queue they came from and deletes each
@@ -24,14 +23,15 @@ func (b *Box) Redrive(ctx context.Context, letters []*Letter, rate float64) (don
 	return b.move(ctx, letters, rate, func(ctx context.Context, ten []*Letter) ([]*Letter, error) {
 		in := &sqs.SendMessageBatchInput{QueueUrl: &b.source}
 		for i, l := range ten {
-			in.Entries = append(in.Entries, types.SendMessageBatchRequestEntry{Id: entryID(i), MessageBody: &l.Body, MessageAttributes: l.redriveAttributes()})
+			e := l.redriven()
+			e.Id = queue.EntryID(i)
+			in.Entries = append(in.Entries, e)
 		}
-		out, err := b.api.SendMessageBatch(ctx, in)
+		out, err := call(ctx, b.api.SendMessageBatch, in)
 		if err != nil {
 			return nil, fmt.Errorf("redrive to %s: %w", b.source, err)
 		}
-		accepted, errs := split(ten, out.Failed, "redrive")
-		return accepted, errs
+		return split("redrive", ten, queue.SendErrors(len(ten), out, nil))
 	})
 }
 
@@ -56,20 +56,21 @@ func (b *Box) Drop(ctx context.Context, letters []*Letter, w io.Writer, rate flo
 	})
 }
 
-// move takes letters ten by ten through step, deletes those that step accepted,
-// and hands the others back.
+// move takes letters through step a batch at a time, deletes those that step
+// accepted, and hands the others back.
 func (b *Box) move(ctx context.Context, letters []*Letter, rate float64, step func(context.Context, []*Letter) ([]*Letter, error)) (done int, err error) {
 	keep := newKeeper(b)
 	defer keep.stop()
 	keep.add(letters...)
 	var errs []error
 	var back []*Letter
-	for at := 0; at < len(letters); at += batch {
+	for len(letters) > 0 {
 		if ctx.Err() != nil {
-			back, errs = append(back, letters[at:]...), append(errs, ctx.Err())
+			back, errs = append(back, letters...), append(errs, ctx.Err())
 			break
 		}
-		ten := letters[at:min(at+batch, len(letters))]
+		ten := letters[:batch(letters)]
+		letters = letters[len(ten):]
 		start := time.Now()
 		accepted, err := step(ctx, ten)
 		if err != nil {
@@ -106,36 +107,42 @@ func (b *Box) remove(ctx context.Context, letters []*Letter) (int, error) {
 	}
 	in := &sqs.DeleteMessageBatchInput{QueueUrl: &b.dead}
 	for i, l := range letters {
-		in.Entries = append(in.Entries, types.DeleteMessageBatchRequestEntry{Id: entryID(i), ReceiptHandle: &l.receipt})
+		in.Entries = append(in.Entries, types.DeleteMessageBatchRequestEntry{Id: queue.EntryID(i), ReceiptHandle: &l.receipt})
 	}
-	out, err := b.api.DeleteMessageBatch(ctx, in)
+	out, err := call(ctx, b.api.DeleteMessageBatch, in)
 	if err != nil {
 		return 0, fmt.Errorf("delete dead letters of %s (what was already sent may be done twice, which is harmless): %w", b.name, err)
 	}
-	deleted, err := split(letters, out.Failed, "delete")
+	deleted, err := split("delete", letters, queue.DeleteErrors(len(letters), out, nil))
 	return len(deleted), err
 }
 
-// split parts a batch into what was accepted and an error for what was not.
-func split(letters []*Letter, failed []types.BatchResultErrorEntry, verb string) (accepted []*Letter, err error) {
-	refused := map[string]string{}
-	for _, f := range failed {
-		refused[aws.ToString(f.Id)] = aws.ToString(f.Code)
-	}
+// split parts letters into those that SQS took and an error for the others.
+func split(verb string, letters []*Letter, results []error) (taken []*Letter, err error) {
 	var errs []error
 	for i, l := range letters {
-		if code, ok := refused[strconv.Itoa(i)]; ok {
-			errs = append(errs, fmt.Errorf("%s %s: %s", verb, l, code))
-		} else {
-			accepted = append(accepted, l)
+		if results[i] != nil {
+			errs = append(errs, fmt.Errorf("%s %s: %w", verb, l, results[i]))
+			continue
 		}
+		taken = append(taken, l)
 	}
-	return accepted, errors.Join(errs...)
+	return taken, errors.Join(errs...)
 }
 
-func entryID(i int) *string { return aws.String(strconv.Itoa(i)) }
-
-func chunks(letters []*Letter) iter.Seq[[]*Letter] { return slices.Chunk(letters, batch) }
+// batch is how many of letters, one at least, go into one batch: SQS refuses
+// what is too large as a whole, each time.
+func batch(letters []*Letter) int {
+	n, bytes := 0, 0
+	for n < min(len(letters), queue.BatchMax) {
+		bytes += queue.SizeOf(letters[n].redriven())
+		if n > 0 && bytes > queue.MaxBytes {
+			break
+		}
+		n++
+	}
+	return n
+}
 
 // keeper renews the visibility timeout of held letters until it is stopped.
 type keeper struct {

@@ -25,7 +25,7 @@ type ack struct {
 }
 
 func (c *Consumer) newAcks(flush func([]ack)) *batcher[ack] {
-	return &batcher[ack]{linger: ackLinger, limit: batchMax, size: func(ack) int { return 1 }, flush: flush}
+	return &batcher[ack]{linger: ackLinger, limit: BatchMax, size: func(ack) int { return 1 }, flush: flush}
 }
 
 // flushDeletes deletes a batch. The heartbeat keeps the leases meanwhile, so a
@@ -81,19 +81,12 @@ func (c *Consumer) settle(batch []ack, call func([]ack) []error) {
 func (c *Consumer) callDelete(batch []ack) []error {
 	in := &sqs.DeleteMessageBatchInput{QueueUrl: &c.cfg.URL, Entries: make([]types.DeleteMessageBatchRequestEntry, len(batch))}
 	for i, a := range batch {
-		in.Entries[i] = types.DeleteMessageBatchRequestEntry{Id: entryID(i), ReceiptHandle: a.receipt}
+		in.Entries[i] = types.DeleteMessageBatchRequestEntry{Id: EntryID(i), ReceiptHandle: a.receipt}
 	}
 	ctx, cancel := context.WithTimeout(c.last, callTimeout)
 	defer cancel()
 	out, err := c.api.DeleteMessageBatch(ctx, in)
-	if out == nil {
-		out = &sqs.DeleteMessageBatchOutput{}
-	}
-	taken := make([]*string, len(out.Successful))
-	for i, e := range out.Successful {
-		taken[i] = e.Id
-	}
-	return c.answered(opDelete, len(batch), taken, out.Failed, err)
+	return c.counted(opDelete, err, DeleteErrors(len(batch), out, err))
 }
 
 func (c *Consumer) callChange(batch []ack) []error {
@@ -120,27 +113,14 @@ func (c *Consumer) extend(ctx context.Context, leases []*lease, visibility time.
 func (c *Consumer) change(ctx context.Context, batch []ack) []error {
 	in := &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: &c.cfg.URL, Entries: make([]types.ChangeMessageVisibilityBatchRequestEntry, len(batch))}
 	for i, a := range batch {
-		in.Entries[i] = types.ChangeMessageVisibilityBatchRequestEntry{Id: entryID(i), ReceiptHandle: a.receipt, VisibilityTimeout: a.seconds}
+		in.Entries[i] = types.ChangeMessageVisibilityBatchRequestEntry{Id: EntryID(i), ReceiptHandle: a.receipt, VisibilityTimeout: a.seconds}
 	}
 	out, err := c.api.ChangeMessageVisibilityBatch(ctx, in)
-	if out == nil {
-		out = &sqs.ChangeMessageVisibilityBatchOutput{}
-	}
-	taken := make([]*string, len(out.Successful))
-	for i, e := range out.Successful {
-		taken[i] = e.Id
-	}
-	return c.answered(opChange, len(batch), taken, out.Failed, err)
+	return c.counted(opChange, err, changeErrors(len(batch), out, err))
 }
 
-// answered counts a batch call and tells what became of each of its n entries.
-func (c *Consumer) answered(op string, n int, taken []*string, failed []types.BatchResultErrorEntry, err error) []error {
-	var errs []error
-	if err != nil {
-		errs = allErrors(n, Classify(err, op))
-	} else {
-		errs = entryErrors(op, n, taken, failed)
-	}
+// counted counts a batch call and hands on what became of its entries.
+func (c *Consumer) counted(op string, err error, errs []error) []error {
 	c.tel.SQSCall(c.cfg.Name, op, result(err, errs))
 	return errs
 }

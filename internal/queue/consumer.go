@@ -2,11 +2,9 @@ package queue
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -146,40 +144,25 @@ func (c *Consumer) setVisibility(attributes map[string]string) error {
 	return nil
 }
 
-// deadLetterURL reads a redrive policy, whose maxReceiveCount comes as a number
-// or as text.
+// deadLetterURL finds the dead-letter queue of a redrive policy.
 func (c *Consumer) deadLetterURL(ctx context.Context, policy string) (url string, limit int, err error) {
-	refused := func(cause string) error {
-		return &object.Error{Side: object.Queue, Op: "GetQueueAttributes", Class: object.Refused, Code: "RedrivePolicy", Err: fmt.Errorf("%w: %s", errSettings, cause),
+	p, err := RedrivePolicy(policy)
+	if err != nil {
+		return "", 0, &object.Error{Side: object.Queue, Op: "GetQueueAttributes", Class: object.Refused, Code: "RedrivePolicy", Err: fmt.Errorf("%w: the queue %w", errSettings, err),
 			Hint: "give the queue a redrive policy with a dead-letter queue; maxReceiveCount 30 is good"}
-	}
-	if policy == "" {
-		return "", 0, refused("the queue has no redrive policy")
-	}
-	var p struct {
-		Target string          `json:"deadLetterTargetArn"`
-		Max    json.RawMessage `json:"maxReceiveCount"`
-	}
-	if err := json.Unmarshal([]byte(policy), &p); err != nil {
-		return "", 0, refused("the redrive policy is not JSON")
-	}
-	limit, err = strconv.Atoi(strings.Trim(string(p.Max), `"`))
-	arn := strings.Split(p.Target, ":")
-	if err != nil || len(arn) != 6 {
-		return "", 0, refused(fmt.Sprintf("redrive policy with target %q and maxReceiveCount %s", p.Target, p.Max))
 	}
 	const op = "GetQueueUrl"
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	out, err := c.api.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &arn[5], QueueOwnerAWSAccountId: &arn[4]})
+	out, err := c.api.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &p.Name, QueueOwnerAWSAccountId: &p.Account})
 	c.tel.SQSCall(c.cfg.Name, op, result(err, nil))
 	if err != nil {
-		return "", 0, fmt.Errorf("find its dead-letter queue %q: %w", arn[5], Classify(err, op))
+		return "", 0, fmt.Errorf("find its dead-letter queue %q: %w", p.Name, Classify(err, op))
 	}
 	if out == nil || deref(out.QueueUrl) == "" {
 		return "", 0, &object.Error{Side: object.Queue, Op: op, Class: object.Unavailable, Err: errors.New("an answer without a URL")}
 	}
-	return *out.QueueUrl, limit, nil
+	return *out.QueueUrl, p.Max, nil
 }
 
 // Status is what /healthz and /statusz show.

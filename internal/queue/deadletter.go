@@ -46,13 +46,13 @@ func letter(l *lease, out Outcome, now time.Time) types.SendMessageBatchRequestE
 		ours[AttrDetail] = stringValue(out.Detail)
 	}
 	e := types.SendMessageBatchRequestEntry{MessageBody: &l.delivery.Body, MessageAttributes: ours}
-	size := sizeOf(e)
+	size := SizeOf(e)
 	for _, name := range append([]string{"traceparent", AttrRedriven, "tracestate"}, sortedNames(l.attributes)...) {
 		v, given := l.attributes[name]
 		if _, taken := ours[name]; !given || taken || name == AttrDetail || len(ours) == maxAttributes {
 			continue
 		}
-		if n := attributeSize(name, v); size+n <= maxBytes {
+		if n := attributeSize(name, v); size+n <= MaxBytes {
 			ours[name] = v
 			size += n
 		}

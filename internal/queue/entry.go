@@ -12,9 +12,11 @@ import (
 	"github.com/objectferry/objectferry/internal/object"
 )
 
-// SQS's limits of one message, and of one batch, which is the same.
+// SQS's limits.
 const (
-	maxBytes      = 1 << 20 // body and attributes
+	BatchMax = 10      // entries of a batch
+	MaxBytes = 1 << 20 // bodies and attributes of a batch, and of a single message
+
 	maxAttributes = 10
 	maxDelay      = 15 * time.Minute
 )
@@ -44,8 +46,8 @@ func stringValue(s string) types.MessageAttributeValue {
 	return types.MessageAttributeValue{DataType: &kind, StringValue: &s}
 }
 
-// sizeOf is what SQS counts: the body, and name, type and value of each attribute.
-func sizeOf(e types.SendMessageBatchRequestEntry) int {
+// SizeOf is what SQS counts: the body, and name, type and value of each attribute.
+func SizeOf(e types.SendMessageBatchRequestEntry) int {
 	n := len(deref(e.MessageBody))
 	for name, v := range e.MessageAttributes {
 		n += attributeSize(name, v)
@@ -71,8 +73,8 @@ func check(e types.SendMessageBatchRequestEntry, size int) error {
 		return &object.Error{Side: object.Queue, Op: opSend, Class: object.Unfit, Code: code, Err: fmt.Errorf(cause, args...)}
 	}
 	switch body := deref(e.MessageBody); {
-	case size > maxBytes:
-		return unfit("MessageTooLong", "%d bytes, the limit is %d", size, maxBytes)
+	case size > MaxBytes:
+		return unfit("MessageTooLong", "%d bytes, the limit is %d", size, MaxBytes)
 	case body == "":
 		return unfit("InvalidMessageContents", "the body is empty")
 	case badRune(body) >= 0:
@@ -105,5 +107,5 @@ func badRune(s string) int {
 	return -1
 }
 
-// queueName is the last part of a queue URL.
-func queueName(url string) string { return url[strings.LastIndexByte(url, '/')+1:] }
+// Name is the last part of a queue's URL, its label in metrics.
+func Name(url string) string { return url[strings.LastIndexByte(url, '/')+1:] }

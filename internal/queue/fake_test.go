@@ -336,7 +336,7 @@ func (f *fakeSQS) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatch
 	size := 0
 	for _, e := range in.Entries {
 		ids, entries = append(ids, e.Id), append(entries, fakeEntry{url: *in.QueueUrl, body: *e.MessageBody})
-		size += sizeOf(e)
+		size += SizeOf(e)
 		if len(e.MessageAttributes) > 10 {
 			f.t.Errorf("an entry with %d attributes", len(e.MessageAttributes))
 		}

@@ -76,7 +76,7 @@ func (h *heartbeat) next(now time.Time) (batch []*lease, wait time.Duration) {
 	period := h.period()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for len(h.heap) > 0 && len(batch) < batchMax {
+	for len(h.heap) > 0 && len(batch) < BatchMax {
 		l := h.heap[0]
 		ahead := l.due.Sub(now)
 		if ahead > 0 && len(batch) == 0 {

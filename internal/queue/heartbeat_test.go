@@ -271,7 +271,7 @@ func TestCallsThatHangHoldUpNoOtherExtension(t *testing.T) {
 		r.attributes["VisibilityTimeout"] = "20"
 		var calls atomic.Int64
 		r.fail = func(ctx context.Context, op, _ string) error {
-			if op == opChange && calls.Add(1) <= n/batchMax {
+			if op == opChange && calls.Add(1) <= n/BatchMax {
 				<-ctx.Done()
 			}
 			return ctx.Err()

@@ -30,7 +30,7 @@ func pollers(slots int) int { return max(1, min(64, slots/16)) }
 // ahead is how many messages are held beyond the slots, so that batches are full
 // and no slot idles while a receive is in flight: at most a batch a poller, and
 // none while the gate lets only a few through.
-func ahead(limit int) int { return min(batchMax*pollers(limit), limit/4) }
+func ahead(limit int) int { return min(BatchMax*pollers(limit), limit/4) }
 
 // threshold is how much room a receive waits for. Receiving whenever one slot is
 // free would cost a call a message.
@@ -70,7 +70,7 @@ func (c *Consumer) reserve() (ask int, wait time.Duration) {
 	if !c.roomy() {
 		return 0, tick
 	}
-	ask = min(batchMax, c.room())
+	ask = min(BatchMax, c.room())
 	c.polls++
 	c.asked += ask
 	c.invite()

@@ -107,7 +107,7 @@ func TestTheGateBoundsTheWorkInFlight(t *testing.T) {
 			for range 100 {
 				time.Sleep(13 * time.Millisecond)
 				most = max(most, r.c.Status().Running)
-				if waiting := len(r.c.pendingNow()); waiting > batchMax {
+				if waiting := len(r.c.pendingNow()); waiting > BatchMax {
 					t.Errorf("the gate admits %d: %d wait", n, waiting)
 				}
 			}
@@ -182,7 +182,7 @@ func TestAReceiveWaitsForAnEighthOfTheSlots(t *testing.T) {
 		r.start(func(ctx context.Context, d *Delivery) Outcome {
 			s := r.c.Status()
 			most.Store(max(most.Load(), int64(s.Running)))
-			if held := len(r.c.pendingNow()); held > batchMax*pollers(64) {
+			if held := len(r.c.pendingNow()); held > BatchMax*pollers(64) {
 				t.Errorf("%d held beyond the slots", held)
 			}
 			return working(100*time.Millisecond+rand.N(200*time.Millisecond))(ctx, d)

@@ -106,7 +106,7 @@ func NewSender(api sqsAPI, caller Caller, cfg SenderConfig, tel *telemetry.Telem
 	cfg = cfg.withDefaults()
 	s := &Sender{api: api, caller: caller, cfg: cfg, tel: tel, tokens: make(chan struct{}, cfg.InFlight)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.parcels = &batcher[*parcel]{linger: cfg.Linger, limit: maxBytes, size: func(p *parcel) int { return p.size }, flush: s.deliver}
+	s.parcels = &batcher[*parcel]{linger: cfg.Linger, limit: MaxBytes, size: func(p *parcel) int { return p.size }, flush: s.deliver}
 	return s
 }
 
@@ -119,7 +119,7 @@ func (s *Sender) Send(ctx context.Context, entries []Entry) []error {
 		return nil
 	}
 	ctx, span := s.tel.Tracer.Start(ctx, "send "+s.cfg.Name, trace.WithSpanKind(trace.SpanKindProducer),
-		trace.WithAttributes(semconv.MessagingSystemAWSSQS, semconv.MessagingDestinationName(queueName(s.cfg.URL)),
+		trace.WithAttributes(semconv.MessagingSystemAWSSQS, semconv.MessagingDestinationName(Name(s.cfg.URL)),
 			semconv.MessagingOperationTypeSend, semconv.MessagingOperationName("send"),
 			semconv.MessagingBatchMessageCount(len(entries))))
 	defer span.End()
@@ -143,7 +143,7 @@ func (s *Sender) send(ctx context.Context, entries []types.SendMessageBatchReque
 	wait := &sending{errs: make([]error, len(entries)), left: len(entries), done: make(chan struct{})}
 	parcels := make([]*parcel, 0, len(entries))
 	for i, e := range entries {
-		p := &parcel{entry: e, size: sizeOf(e), to: wait, at: i}
+		p := &parcel{entry: e, size: SizeOf(e), to: wait, at: i}
 		if err := check(e, p.size); err != nil {
 			wait.settle(i, err)
 			continue
@@ -229,10 +229,10 @@ func (s *Sender) call(ctx context.Context, batch []*parcel) ([]*parcel, error) {
 	in := &sqs.SendMessageBatchInput{QueueUrl: &s.cfg.URL, Entries: make([]types.SendMessageBatchRequestEntry, len(batch))}
 	for i, p := range batch {
 		in.Entries[i] = p.entry
-		in.Entries[i].Id = entryID(i)
+		in.Entries[i].Id = EntryID(i)
 	}
 	out, err := s.api.SendMessageBatch(ctx, in)
-	errs := sendErrors(len(batch), out, err)
+	errs := SendErrors(len(batch), out, err)
 	s.tel.SQSCall(s.cfg.Name, opSend, result(err, errs))
 	var left []*parcel
 	for i, p := range batch {
@@ -247,20 +247,6 @@ func (s *Sender) call(ctx context.Context, batch []*parcel) ([]*parcel, error) {
 		return left, left[0].err
 	}
 	return left, nil
-}
-
-func sendErrors(n int, out *sqs.SendMessageBatchOutput, err error) []error {
-	if err != nil {
-		return allErrors(n, Classify(err, opSend))
-	}
-	if out == nil {
-		out = &sqs.SendMessageBatchOutput{}
-	}
-	taken := make([]*string, len(out.Successful))
-	for i, e := range out.Successful {
-		taken[i] = e.Id
-	}
-	return entryErrors(opSend, n, taken, out.Failed)
 }
 
 // Close sends what lingers, waits for the batches in flight until ctx ends, and

@@ -210,8 +210,8 @@ func TestAnEntryThatSQSCannotCarryFailsAtOnceAndAlone(t *testing.T) {
 	bad := []Entry{
 		{Body: ""},
 		{Body: "null\x00"}, {Body: "broken\xff"}, {Body: "\uffff"}, {Body: "\ufffe"}, {Body: "\x1f"},
-		{Body: strings.Repeat("x", maxBytes+1)},
-		{Body: strings.Repeat("x", maxBytes-5), Attributes: map[string]string{"a": "b"}},
+		{Body: strings.Repeat("x", MaxBytes+1)},
+		{Body: strings.Repeat("x", MaxBytes-5), Attributes: map[string]string{"a": "b"}},
 		{Body: "a", Attributes: many},
 		{Body: "a", Attributes: map[string]string{"a": ""}},
 		{Body: "a", Delay: 16 * time.Minute},

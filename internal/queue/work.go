@@ -183,7 +183,7 @@ func (c *Consumer) leaseLost(l *lease, why error) {
 // not continue it: a batch has many parents.
 func (c *Consumer) span(ctx context.Context, l *lease) (context.Context, trace.Span) {
 	options := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(
-		semconv.MessagingSystemAWSSQS, semconv.MessagingDestinationName(queueName(c.cfg.URL)),
+		semconv.MessagingSystemAWSSQS, semconv.MessagingDestinationName(Name(c.cfg.URL)),
 		semconv.MessagingOperationTypeProcess, semconv.MessagingOperationName("process"),
 		semconv.MessagingMessageID(l.delivery.ID), attribute.Int(telemetry.AttrReceives, l.delivery.Receives))}
 	if origin := telemetry.Extract(l.delivery.Attributes); origin.IsValid() {

@@ -112,7 +112,7 @@ func TestTheOriginalStaysWhileTheDeadLetterQueueCannotBeReached(t *testing.T) {
 func TestALetterThatCannotBeBuiltIsLeftToTheRedrivePolicy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
-		m := r.put(mainURL, strings.Repeat("x", maxBytes), 0, nil)
+		m := r.put(mainURL, strings.Repeat("x", MaxBytes), 0, nil)
 		r.start(func(context.Context, *Delivery) Outcome { return Outcome{Verb: Bury, End: "poison"} })
 		time.Sleep(time.Hour)
 		r.mustStop()
@@ -142,9 +142,9 @@ func TestALetterKeepsForeignAttributesAsFarAsTheyFit(t *testing.T) {
 	if !bytes.Equal(got.MessageAttributes["a"].BinaryValue, []byte{0, 1}) {
 		t.Error("the binary attribute changed")
 	}
-	l.delivery.Body = strings.Repeat("x", maxBytes-120)
-	if got := letter(l, Outcome{End: "failed", Detail: "changed"}, time.Now()); sizeOf(got) > maxBytes || len(got.MessageAttributes) < 4 {
-		t.Errorf("%d bytes, %d attributes", sizeOf(got), len(got.MessageAttributes))
+	l.delivery.Body = strings.Repeat("x", MaxBytes-120)
+	if got := letter(l, Outcome{End: "failed", Detail: "changed"}, time.Now()); SizeOf(got) > MaxBytes || len(got.MessageAttributes) < 4 {
+		t.Errorf("%d bytes, %d attributes", SizeOf(got), len(got.MessageAttributes))
 	}
 }
 
