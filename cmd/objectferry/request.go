@@ -77,7 +77,7 @@ Exit code 3 says that some keys were not requested; each is named.`,
 			return err
 		}
 		sender := queue.NewSender(client, nil, queue.SenderConfig{Name: "sync", URL: r.QueueURL(cfg.Queues.Sync)}, telemetry.Nop())
-		defer sender.Close(context.WithoutCancel(c.Context()))
+		defer closeSender(c.Context(), sender)
 
 		q := requester{route: r, sender: sender, stderr: c.ErrOrStderr()}
 		if from == "" {
@@ -92,6 +92,14 @@ Exit code 3 says that some keys were not requested; each is named.`,
 		return q.verdict(err)
 	}
 	return c
+}
+
+// closeSender ends a sender within half a minute, also after an interrupt: what it
+// has begun to send by then is answered or given up.
+func closeSender(ctx context.Context, s *queue.Sender) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+	defer cancel()
+	s.Close(ctx)
 }
 
 // requestRoute finds the route that a bucket's keys are requested on.

@@ -95,7 +95,7 @@ func sweep(ctx context.Context, cfg *config.Config, from time.Time, dryRun bool,
 		sender: queue.NewSender(client, nil, queue.SenderConfig{Name: "logs", URL: cfg.Queues.Logs}, telemetry.Nop()),
 		from:   from, dryRun: dryRun,
 	}
-	defer s.sender.Close(context.WithoutCancel(ctx))
+	defer closeSender(ctx, s.sender)
 	for _, place := range cfg.Logs {
 		s.place(ctx, place)
 	}
