@@ -188,7 +188,7 @@ func members(body string) (object, error) {
 		}
 		name, _ := t.(string) // a member's name is always a string
 		if _, twice := fields[name]; twice {
-			return nil, fmt.Errorf("%.64q: given twice", name)
+			return nil, givenTwice(name)
 		}
 		var value json.RawMessage
 		if err := dec.Decode(&value); err != nil {
@@ -203,6 +203,15 @@ func members(body string) (object, error) {
 		return nil, errors.New("text after the JSON object")
 	}
 	return fields, nil
+}
+
+// givenTwice names a member only where the name is ours: any other is the body's.
+func givenTwice(name string) error {
+	switch name {
+	case "v", "bucket", "key", "seen", "cause", "log":
+		return fmt.Errorf("%q: given twice", name)
+	}
+	return errors.New("a member is given twice")
 }
 
 func (o object) read(name string, to any) error {

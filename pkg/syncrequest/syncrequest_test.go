@@ -157,6 +157,7 @@ func TestMalformedIsRefusedAndSaysWhy(t *testing.T) {
 		"trailing text":       {sampleBody + "x", "text after"},
 		"trailing object":     {sampleBody + sampleBody, "text after"},
 		"duplicate":           {with(`{"v":1,`, `{"v":1,"bucket":"a",`), `"bucket": given twice`},
+		"duplicate, not ours": {with(`{"v":1,`, `{"secret":1,"secret":2,"v":1,`), `a member is given twice`},
 		"duplicate version":   {with(`{"v":1,`, `{"v":2,"v":1,`), `"v": given twice`},
 		"no bucket":           {with(`"bucket"`, `"BUCKET"`), "bucket: missing"},
 		"empty bucket":        {with("overseas-media", ""), "bucket: empty"},
