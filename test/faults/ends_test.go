@@ -44,7 +44,7 @@ func ends(t *testing.T, p *ferry.Process, queue string) map[string]int {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if label["queue"] == queue {
+		if label["queue"] == strings.TrimPrefix(queue, "objectferry-") || label["queue"] == queue {
 			counts[strings.TrimSpace(label["end"]+" "+label["detail"])] += n
 		}
 	}
