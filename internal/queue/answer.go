@@ -16,8 +16,13 @@ func EntryID(index int) *string {
 }
 
 // SendErrors tells for each of the n entries of a batch, whose ids are EntryIDs,
-// whether SQS took it: only nil is taken.
+// whether SQS took it: only nil is taken. Of a batch that is refused as a whole
+// nobody knows which entry is unfit, so none is.
 func SendErrors(n int, out *sqs.SendMessageBatchOutput, err error) []error {
+	if e := Classify(err, opSend); e != nil && e.Class == object.Unfit && n > 1 {
+		unknown := *e
+		unknown.Class, err = object.Unknown, &unknown
+	}
 	if err != nil || out == nil {
 		return entryErrors(opSend, n, nil, nil, err)
 	}

@@ -54,7 +54,10 @@ var classes = map[string]object.Class{
 	"KmsNotFound":               object.Refused,
 	"KmsOptInRequired":          object.Refused,
 
+	// What no attempt will send. Unfit costs a request for good, so nothing else is:
+	// a code that nobody foresaw is Unknown, whosever fault SQS says it is.
 	"InvalidMessageContents": object.Unfit,
+	"InvalidParameterValue":  object.Unfit,
 	"InvalidAttributeName":   object.Unfit,
 	"InvalidAttributeValue":  object.Unfit,
 	"MessageTooLong":         object.Unfit,
@@ -128,9 +131,6 @@ func entryError(f types.BatchResultErrorEntry, op string) *object.Error {
 	e.Class = classOf(e.Code, 0)
 	if _, listed := classes[e.Code]; f.SenderFault && !listed {
 		e.Class = object.Unknown
-		if op == opSend { // the entry's own fault: no attempt will send it
-			e.Class = object.Unfit
-		}
 	}
 	return e
 }

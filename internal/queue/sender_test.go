@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/objectferry/objectferry/internal/object"
 	"github.com/objectferry/objectferry/internal/telemetry"
@@ -146,6 +148,35 @@ func TestAnEntryThatFailsForEverIsToldToItsCallerAlone(t *testing.T) {
 			t.Errorf("batches of %v, want a few attempts and none for the invalid entry", got)
 		}
 	})
+}
+
+// Unfit costs a miss for good, so nothing that nobody foresaw may be it.
+func TestOnlyACodeOfTheTableMakesAnEntryUnfit(t *testing.T) {
+	for code, class := range map[string]object.Class{
+		"SomethingNew": object.Unknown, "InvalidParameterValue": object.Unfit, "InvalidMessageContents": object.Unfit,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f, s := newSender(t, nil)
+			f.refuse = func(string, fakeEntry) *types.BatchResultErrorEntry { return refusal(code, true) }
+			if err := s.Send(t.Context(), entries(1))[0]; object.ClassOf(err) != class {
+				t.Errorf("an entry: %v, want class %q", err, class)
+			}
+			if n := f.count(opSend); class == object.Unknown && n < 2 {
+				t.Errorf("%s: %d attempts", code, n)
+			}
+		})
+		synctest.Test(t, func(t *testing.T) {
+			f, s := newSender(t, nil)
+			f.failWith(func(context.Context, string, string) error {
+				return &smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: &http.Response{StatusCode: 400}}, Err: apiError(code)}
+			})
+			for i, err := range s.Send(t.Context(), entries(2)) {
+				if object.ClassOf(err) != object.Unknown {
+					t.Errorf("entry %d of a batch refused as a whole: %v, want class unknown", i, err)
+				}
+			}
+		})
+	}
 }
 
 func TestACallThatFailsIsRetriedAFewTimes(t *testing.T) {
