@@ -168,22 +168,22 @@ func TestNothingIsDeletedOnRetryOrHandBack(t *testing.T) {
 }
 
 func TestHandedBackMessagesBackOffByReceiveCountAndNeverByZero(t *testing.T) {
-	for _, verb := range []Verb{Retry, HandBack} {
+	for verb, high := range map[Verb]int{Retry: 900, HandBack: int(handBackMax.Seconds())} {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRig(t)
 			r.cfg.Receives = 1000
 			m := r.put(mainURL, "a", 0, nil)
 			r.start(func(context.Context, *Delivery) Outcome { return Outcome{Verb: verb} })
-			time.Sleep(3 * time.Hour)
+			time.Sleep(48 * time.Hour)
 			waits := r.look(m).changes // before the drain, which hands back at once
 			r.mustStop()
-			if len(waits) < 8 {
+			if len(waits) < 14 {
 				t.Fatalf("given back %d times", len(waits))
 			}
 			for i, w := range waits {
-				low := min(5<<i, 600)
-				if int(w) < low || w > 900 {
-					t.Errorf("receive %d: given back for %d s, want %d to 900", i+1, w, low)
+				low := min(5<<min(i, 20), high*2/3)
+				if int(w) < low || int(w) > high {
+					t.Errorf("receive %d: given back for %d s, want %d to %d", i+1, w, low, high)
 				}
 			}
 		})

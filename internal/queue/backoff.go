@@ -27,6 +27,12 @@ func backoff(times int, low, high time.Duration) time.Duration {
 // maxVisibility is SQS's limit, counted from the receive.
 const maxVisibility = 12 * time.Hour
 
+// handBackMax is the longest back-off of a message that is handed back. It is not
+// Config.BackoffMax: a gate that flaps may have one message received and handed
+// back again and again, and the redrive policy's 30 receives must outlast days of
+// that. It stays below maxVisibility.
+const handBackMax = 6 * time.Hour
+
 // seconds rounds up: a back-off is never 0.
 func seconds(d time.Duration) int32 {
 	return int32((d + time.Second - 1) / time.Second)

@@ -55,15 +55,19 @@ func (c *Consumer) giveBackUnstarted() {
 		l.solo = false
 		backs[i] = ack{lease: l}
 		if !c.draining {
-			backs[i].seconds = seconds(c.backoff(l))
+			backs[i].seconds = seconds(c.backoff(l, HandBack))
 		}
 	}
 	c.unsettled += len(backs)
 	c.backs.add(true, backs...)
 }
 
-func (c *Consumer) backoff(l *lease) time.Duration {
-	return backoff(l.delivery.Receives, c.cfg.BackoffMin, c.cfg.BackoffMax)
+func (c *Consumer) backoff(l *lease, v Verb) time.Duration {
+	high := c.cfg.BackoffMax
+	if v == HandBack {
+		high = max(high, handBackMax)
+	}
+	return backoff(l.delivery.Receives, c.cfg.BackoffMin, high)
 }
 
 // giveBack returns a lease that was worked on; it needs mu.
@@ -129,7 +133,7 @@ func (c *Consumer) judge(ctx context.Context, l *lease, out Outcome) Outcome {
 // finish frees the slot and has l deleted or given back. A lost lease is no
 // longer ours to give back; a delete may still come in time.
 func (c *Consumer) finish(ctx context.Context, l *lease, out Outcome) {
-	after := c.backoff(l)
+	after := c.backoff(l, out.Verb)
 	if c.workCtx.Err() != nil { // the drain's doing, not the message's
 		after = backoff(1, c.cfg.BackoffMin, c.cfg.BackoffMax)
 	}

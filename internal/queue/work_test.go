@@ -67,19 +67,55 @@ func TestHandBackNeverMakesADeadLetter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		m := r.put(mainURL, "a", 20, nil)
-		var deliveries atomic.Int64
-		r.start(func(context.Context, *Delivery) Outcome {
-			if deliveries.Add(1) > 5 {
+		last := make(chan struct{})
+		r.start(func(_ context.Context, d *Delivery) Outcome {
+			if d.Receives > 25 {
+				close(last)
 				return copied
 			}
 			return Outcome{Verb: HandBack}
 		})
-		r.until(24*time.Hour, "it is settled", r.deleted(m))
+		<-last
+		r.until(time.Minute, "it is settled", r.deleted(m))
 		if n := len(r.letters()); n != 0 {
 			t.Errorf("%d letters", n)
 		}
 		r.mustStop()
 	})
+}
+
+// A gate that flaps may hand one message back again and again; the redrive policy
+// counts each receive.
+func TestThirtyHandBacksOutlastDays(t *testing.T) {
+	for name, retried := range map[string]bool{"handed back": false, "retried": true} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t)
+			r.cfg.Receives = 100
+			m := r.put(mainURL, "a", 0, nil)
+			start, last := time.Now(), make(chan struct{})
+			r.start(func(_ context.Context, d *Delivery) Outcome {
+				if d.Receives == 30 {
+					close(last)
+					return copied
+				}
+				if retried {
+					return Outcome{Verb: Retry}
+				}
+				return Outcome{Verb: HandBack}
+			})
+			<-last
+			if days := time.Since(start) > 72*time.Hour; days == retried {
+				t.Errorf("%s: 30 receives took %s", name, time.Since(start))
+			}
+			r.until(time.Minute, "it is settled", r.deleted(m))
+			for _, s := range r.look(m).changes {
+				if time.Duration(s)*time.Second > maxVisibility {
+					t.Errorf("%s for %d seconds, SQS allows %s", name, s, maxVisibility)
+				}
+			}
+			r.mustStop()
+		})
+	}
 }
 
 func TestTheOriginalStaysWhileTheDeadLetterQueueCannotBeReached(t *testing.T) {
