@@ -67,22 +67,21 @@ admin: {listen: "TAKEN"}
 }
 
 func TestAFailedStartLeavesNothingBehind(t *testing.T) {
-	leaks := goleak.IgnoreCurrent()
 	s := newSite(t, cosd.Config{})
+	leaks := goleak.IgnoreCurrent()
 	taken := strings.TrimPrefix(s.S3URL, "http://")
 	a := newApp(t, RoleAll, s.YAML([]localcloud.Route{{}}, `admin: {listen: "`+taken+`"}`))
 	err := a.Start(t.Context())
 	if err == nil || !strings.Contains(err.Error(), `admin.listen "`+taken+`"`) || !strings.Contains(err.Error(), "address already in use") {
 		t.Errorf("Start with a taken admin address: %v", err)
 	}
+	goleak.VerifyNone(t, leaks)
 	if n := s.Cloud.Count("", "", "").Calls + s.COS.Counts().Requests; n != 0 {
 		t.Errorf("%d calls were made", n)
 	}
 	if err := a.Stop(t.Context()); err != nil {
 		t.Errorf("stop after it: %v", err)
 	}
-	s.Close()
-	goleak.VerifyNone(t, leaks)
 }
 
 func TestNothingRunsAfterStop(t *testing.T) {
@@ -109,9 +108,11 @@ func TestNothingRunsAfterStop(t *testing.T) {
 	goleak.VerifyNone(t, leaks)
 }
 
-// hanging starts a process that holds a message which the source does not answer.
+// hanging starts a process that holds a message, on which the source leaves it
+// waiting for a minute.
 func hanging(t *testing.T) (*localcloud.Site, *App) {
 	t.Helper()
+	t.Setenv("OBJECTFERRY_GUARD_TIMEOUT", "1m")
 	s := newSite(t, cosd.Config{})
 	s.COS.Put("a.jpg", []byte("picture"), cosd.Attributes{})
 	s.COS.Lie(cosd.When{}, cosd.Hang())
