@@ -79,12 +79,12 @@ func (c *Consumer) reserve() (ask int, wait time.Duration) {
 
 // room needs mu.
 func (c *Consumer) room() int {
-	return c.limit + ahead(c.limit) - len(c.running) - len(c.pending) - c.asked
+	return c.limit + ahead(c.limit) - len(c.running) - len(c.pending) - len(c.suspects) - c.asked
 }
 
 // roomy reports whether a receive may start; it needs mu.
 func (c *Consumer) roomy() bool {
-	return !c.draining && c.limit > 0 && !c.solo && len(c.suspects) == 0 &&
+	return !c.draining && c.limit > 0 && !c.barred() &&
 		c.polls < c.width && c.unsettled < maxUnsettled && c.room() >= threshold(c.limit)
 }
 

@@ -3,6 +3,7 @@ package queue
 import (
 	"math/rand/v2"
 	"slices"
+	"time"
 )
 
 // suspectFrom is the receive from which a message is a suspect: something may
@@ -16,9 +17,16 @@ import (
 // first. Receives must not: an innocent that had one more of them than the culprit
 // would stand behind it every time the process comes back, and die with it.
 //
+// A suspect that has run for suspectAlone is no instant killer, and a large copy
+// takes hours: from then on the others are let in again beside it. Further
+// suspects wait on, within the room of all that is held.
+//
 // Other queues of the process go on: sources that must not hold each other up
 // have a queue each.
 const suspectFrom = 4
+
+// suspectAlone is how long a suspect runs alone at most.
+const suspectAlone = 2 * time.Minute
 
 // enqueue lets a lease wait for dispatch; it needs mu.
 func (c *Consumer) enqueue(l *lease) {
@@ -34,4 +42,24 @@ func (c *Consumer) enqueue(l *lease) {
 // needs mu.
 func (c *Consumer) alone() bool {
 	return len(c.running) == 0 && len(c.pending) == 0 && c.unsettled == 0 && c.polls == 0
+}
+
+// acquit lets the others in beside a suspect that still runs.
+func (c *Consumer) acquit(l *lease) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, runs := c.running[l]; !runs {
+		return
+	}
+	l.solo, c.solo, c.acquitted = false, false, l
+	c.dispatch()
+}
+
+// barred reports whether a suspect keeps receives away; it needs mu.
+func (c *Consumer) barred() bool {
+	if c.solo {
+		return true
+	}
+	_, runs := c.running[c.acquitted]
+	return len(c.suspects) > 0 && !runs
 }

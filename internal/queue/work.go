@@ -81,6 +81,9 @@ func (c *Consumer) work(l *lease) {
 	ctx, cancel := context.WithCancelCause(c.workCtx)
 	defer cancel(nil)
 	c.beat.begin(l, cancel)
+	if l.solo {
+		defer time.AfterFunc(suspectAlone, func() { c.acquit(l) }).Stop()
+	}
 	ctx, span := c.span(ctx, l)
 	defer span.End()
 	out := Outcome{Verb: HandBack}

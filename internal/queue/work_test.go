@@ -247,6 +247,71 @@ func TestASuspectIsWorkedOnAlone(t *testing.T) {
 	})
 }
 
+func TestFurtherSuspectsWaitWithinTheRoomBesideALongOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		long := r.put(mainURL, "long", suspectFrom-1, nil)
+		var running atomic.Int64
+		began := make(chan struct{})
+		r.start(func(ctx context.Context, d *Delivery) Outcome {
+			n := running.Add(1)
+			defer running.Add(-1)
+			switch {
+			case d.Body == "long":
+				close(began)
+				pause(ctx, time.Hour)
+			case d.Receives >= suspectFrom && n != 1:
+				t.Errorf("%d run beside another suspect", n-1)
+			}
+			return copied
+		})
+		<-began
+		start := time.Now()
+		var suspects []*fakeMessage
+		for i := range 50 {
+			suspects = append(suspects, r.put(mainURL, fmt.Sprint("suspect ", i), suspectFrom-1, nil))
+		}
+		r.until(10*time.Minute, "further suspects are received", func() bool { return r.c.suspectsNow() > 0 })
+		if early := time.Since(start); early < suspectAlone {
+			t.Errorf("received after %s beside a suspect", early)
+		}
+		time.Sleep(time.Minute)
+		if held := r.c.Status().Held; held > 8+ahead(8) {
+			t.Errorf("%d held, want no more than the slots and a batch ahead", held)
+		}
+		r.until(2*time.Hour, "the suspects are settled", r.deleted(append(suspects, long)...))
+		r.mustStop()
+	})
+}
+
+// A suspect's work may be long; only an instant killer must be alone for all of it.
+func TestALongSuspectLetsTheOthersIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		long := r.put(mainURL, "long", suspectFrom-1, nil)
+		began := make(chan struct{})
+		r.start(func(ctx context.Context, d *Delivery) Outcome {
+			if d.Body == "long" {
+				close(began)
+				pause(ctx, time.Hour)
+			}
+			return copied
+		})
+		<-began
+		second := r.put(mainURL, "second", suspectFrom-1, nil)
+		var others []*fakeMessage
+		for i := range 20 {
+			others = append(others, r.put(mainURL, fmt.Sprint(i), 0, nil))
+		}
+		r.until(suspectAlone+time.Minute, "the others are settled", r.deleted(others...))
+		if r.deleted(second)() || r.deleted(long)() {
+			t.Error("a suspect was not waited for")
+		}
+		r.until(2*time.Hour, "the suspects are settled", r.deleted(second, long))
+		r.mustStop()
+	})
+}
+
 func (c *Consumer) suspectsNow() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
