@@ -190,6 +190,45 @@ func TestHandedBackMessagesBackOffByReceiveCountAndNeverByZero(t *testing.T) {
 	}
 }
 
+// Rule 7: what waits for SQS to take its acknowledgement keeps no body.
+func TestBodiesAreNotKeptWhileAcknowledgementsAreRefused(t *testing.T) {
+	for _, verb := range []Verb{Settle, Bury, HandBack} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t)
+			r.fail = func(_ context.Context, op, _ string) error {
+				if op == opDelete {
+					return apiError("ServiceUnavailable")
+				}
+				return nil
+			}
+			for i := range 8 {
+				r.put(mainURL, fmt.Sprint("body ", i), 0, map[string]string{"a": "b"})
+			}
+			r.start(func(context.Context, *Delivery) Outcome { return Outcome{Verb: verb, End: "poison"} })
+			time.Sleep(50 * time.Millisecond)
+			r.c.beat.mu.Lock()
+			if n := len(r.c.beat.heap); n != 8 {
+				t.Errorf("%d leases, want 8", n)
+			}
+			for _, l := range r.c.beat.heap {
+				if l.delivery.Body != "" || l.delivery.Attributes != nil || l.attributes != nil {
+					t.Errorf("verb %d: a lease keeps %q", verb, l.delivery.Body)
+				}
+			}
+			r.c.beat.mu.Unlock()
+			if verb == Bury {
+				for _, l := range r.letters() {
+					if l.body == "" {
+						t.Error("a letter without its body")
+					}
+				}
+			}
+			r.work()
+			r.stop()
+		})
+	}
+}
+
 func TestBacksAreBatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)

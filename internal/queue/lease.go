@@ -57,6 +57,12 @@ func newLease(m types.Message, now time.Time, visibility time.Duration) (*lease,
 		received: now, deadline: now.Add(visibility), due: now.Add(visibility / 2), index: -1}, true
 }
 
+// unload lets go of what only a handler and a dead letter need: leases may pile up
+// while SQS takes no acknowledgement, and a body may be 1 MiB. No handler may run.
+func (l *lease) unload() {
+	l.delivery.Body, l.delivery.Attributes, l.attributes = "", nil, nil
+}
+
 // sortedNames gives attributes a fixed order.
 func sortedNames(attributes map[string]types.MessageAttributeValue) []string {
 	return slices.Sorted(maps.Keys(attributes))

@@ -53,6 +53,7 @@ func (c *Consumer) giveBackUnstarted() {
 	backs := make([]ack, len(waiting))
 	for i, l := range waiting {
 		l.solo = false
+		l.unload()
 		backs[i] = ack{lease: l}
 		if !c.draining {
 			backs[i].seconds = seconds(c.backoff(l, HandBack))
@@ -146,6 +147,7 @@ func (c *Consumer) finish(ctx context.Context, l *lease, out Outcome) {
 		return
 	}
 	delete(c.running, l)
+	l.unload()
 	switch {
 	case out.Verb == Settle || out.Verb == Bury:
 		l.out = out
