@@ -53,7 +53,7 @@ The process logs JSON lines to standard error and serves /healthz, /readyz,
 // besideObjects is the memory, in bytes, that the process is given beside the
 // object bytes that copy.memory bounds. Past the sum the garbage collector works
 // harder, so that buffers which were let go do not add up.
-const besideObjects = 64 << 20
+const besideObjects = 32 << 20
 
 // serve runs until a signal comes or a part fails. The first signal drains, the
 // second hastens it.
