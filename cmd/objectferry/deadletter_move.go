@@ -12,8 +12,12 @@ import (
 	"github.com/objectferry/objectferry/internal/deadletter"
 )
 
-// atOnce is how many letters may be moved without --yes.
-const atOnce = 100
+const (
+	// atOnce is how many letters may be moved without --yes.
+	atOnce = 100
+	// maxHeld bounds the bodies that are in memory at once, in bytes.
+	maxHeld = 64 << 20
+)
 
 // registerMove adds the flags of redrive and drop.
 func (f *deadletterFlags) registerMove(c *cobra.Command) {
@@ -89,7 +93,7 @@ func (f *deadletterFlags) move(c *cobra.Command, done string, do func(context.Co
 	if err != nil {
 		return err
 	}
-	wanted, total, err := f.collect(c.Context(), boxes)
+	wanted, total, full, err := f.collect(c.Context(), boxes)
 	if err != nil {
 		return err
 	}
@@ -104,6 +108,9 @@ func (f *deadletterFlags) move(c *cobra.Command, done string, do func(context.Co
 		errs = append(errs, err)
 	}
 	errs = append(errs, f.printMoved(c.OutOrStdout(), done, moved, total))
+	if full {
+		errs = append(errs, errors.New("there may be more letters than are moved at once; run this again"))
+	}
 	if err := errors.Join(errs...); err != nil {
 		if moved > 0 {
 			return partlyError{err}
@@ -113,9 +120,10 @@ func (f *deadletterFlags) move(c *cobra.Command, done string, do func(context.Co
 	return nil
 }
 
-// collect counts the wanted letters and returns those of each box, held; a dry
-// run holds none. On an error all are handed back.
-func (f *deadletterFlags) collect(ctx context.Context, boxes []*deadletter.Box) (wanted [][]*deadletter.Letter, total int, err error) {
+// collect counts the wanted letters and returns those of each box, held, until
+// maxHeld is reached; a dry run holds none. On an error all are handed back.
+func (f *deadletterFlags) collect(ctx context.Context, boxes []*deadletter.Box) (wanted [][]*deadletter.Letter, total int, full bool, err error) {
+	held := 0
 	for _, box := range boxes {
 		letters, err := box.Look(ctx, func(l *deadletter.Letter) (bool, error) {
 			if !f.filter.Wants(l) {
@@ -124,17 +132,23 @@ func (f *deadletterFlags) collect(ctx context.Context, boxes []*deadletter.Box) 
 			if total++; total > atOnce && !f.yes && !f.dryRun {
 				return true, usageError{fmt.Errorf("more than %d letters match; nothing was done. Look with `objectferry deadletter ls`, then narrow it or add --yes", atOnce)}
 			}
-			return !f.dryRun, nil
+			if f.dryRun {
+				return false, nil
+			}
+			if held += len(l.Body); held >= maxHeld {
+				return true, deadletter.ErrEnough
+			}
+			return true, nil
 		})
 		if err != nil {
 			for i := range wanted {
 				_ = boxes[i].HandBack(context.WithoutCancel(ctx), wanted[i]) // they return by themselves
 			}
-			return nil, 0, err
+			return nil, 0, false, err
 		}
 		wanted = append(wanted, letters)
 	}
-	return wanted, total, nil
+	return wanted, total, held >= maxHeld, nil
 }
 
 func (f *deadletterFlags) printMoved(w io.Writer, done string, moved, total int) error {

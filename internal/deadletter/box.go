@@ -2,6 +2,7 @@ package deadletter
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -71,8 +72,11 @@ func call[In, Out any](ctx context.Context, do func(context.Context, In, ...func
 // URL is that of the dead-letter queue.
 func (b *Box) URL() string { return b.dead }
 
+// ErrEnough is what a visitor of Look returns with the last letter it can hold.
+var ErrEnough = errors.New("enough letters are held")
+
 // Look shows visit every letter once. visit returns whether the letter is wanted;
-// looking ends early when it returns an error. The wanted ones are returned, still
+// looking ends early when it returns an error, which ErrEnough is not. The wanted ones are returned, still
 // held: the caller gives each to Redrive, Drop or HandBack. All others are handed
 // back, also when an error is returned.
 func (b *Box) Look(ctx context.Context, visit func(*Letter) (wanted bool, err error)) (wanted []*Letter, err error) {
@@ -122,6 +126,9 @@ func (b *Box) Look(ctx context.Context, visit func(*Letter) (wanted bool, err er
 			if err != nil {
 				for _, m := range out.Messages[i+1:] {
 					others = append(others, newLetter(b.name, m))
+				}
+				if errors.Is(err, ErrEnough) {
+					err = nil
 				}
 				return wanted, err
 			}

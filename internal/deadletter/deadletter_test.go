@@ -92,6 +92,26 @@ func TestLookingHandsEverythingBack(t *testing.T) {
 	}
 }
 
+func TestLookingHoldsNoMoreThanAVisitorCan(t *testing.T) {
+	cloud, box := open(t)
+	for i := range 25 {
+		die(t, cloud, fmt.Sprint(i), "corrupt")
+	}
+	held := 0
+	letters, err := box.Look(t.Context(), func(*Letter) (bool, error) {
+		if held++; held == 13 {
+			return true, ErrEnough
+		}
+		return true, nil
+	})
+	if err != nil || len(letters) != 13 {
+		t.Errorf("%d letters are held, %v; want 13", len(letters), err)
+	}
+	if d := cloud.Depth("sync-dead"); d.Waiting != 12 {
+		t.Errorf("%+v, want the other 12 handed back", d)
+	}
+}
+
 func TestLettersAreGroupedByReason(t *testing.T) {
 	cloud, box := open(t)
 	want := map[string]int{}
