@@ -206,6 +206,7 @@ func TestBodiesAreNotKeptWhileAcknowledgementsAreRefused(t *testing.T) {
 			}
 			r.start(func(context.Context, *Delivery) Outcome { return Outcome{Verb: verb, End: "poison"} })
 			time.Sleep(50 * time.Millisecond)
+			synctest.Wait()
 			r.c.beat.mu.Lock()
 			if n := len(r.c.beat.heap); n != 8 {
 				t.Errorf("%d leases, want 8", n)
