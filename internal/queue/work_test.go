@@ -259,7 +259,7 @@ func TestFurtherSuspectsWaitWithinTheRoomBesideALongOne(t *testing.T) {
 			switch {
 			case d.Body == "long":
 				close(began)
-				pause(ctx, time.Hour)
+				pause(ctx, 10*time.Minute)
 			case d.Receives >= suspectFrom && n != 1:
 				t.Errorf("%d run beside another suspect", n-1)
 			}
@@ -293,7 +293,7 @@ func TestALongSuspectLetsTheOthersIn(t *testing.T) {
 		r.start(func(ctx context.Context, d *Delivery) Outcome {
 			if d.Body == "long" {
 				close(began)
-				pause(ctx, time.Hour)
+				pause(ctx, 10*time.Minute)
 			}
 			return copied
 		})
