@@ -94,9 +94,11 @@ func TestNobodyWaitsForMemoryWithASlotOfTheSource(t *testing.T) {
 			t.Errorf("%d slots are held by those who wait", w.srcGuard.busy)
 		}
 		w.srcGuard.mu.Unlock()
+		w.src.mu.Lock()
 		if w.src.bodies != 2 {
 			t.Errorf("%d bodies are read", w.src.bodies)
 		}
+		w.src.mu.Unlock()
 		wg.Wait()
 	})
 }

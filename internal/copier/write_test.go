@@ -199,6 +199,7 @@ func TestUsefulAnswersToNoKeySpareTheBacklog(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g := newGuarded(t, nil)
+				g.world.src.latency, g.world.dst.latency = time.Second, time.Second
 				var keys []string
 				for i := range 40 {
 					keys = append(keys, fmt.Sprint("k", i))

@@ -2,35 +2,45 @@ package guard
 
 import (
 	"errors"
+	"time"
 
 	"github.com/objectferry/objectferry/internal/object"
 )
 
 // sickKeys is how many keys in a row must be answered with nothing of use before
-// that is the dependency's doing.
+// that may be the dependency's doing.
 const sickKeys = 8
 
-// streaks are the keys in a row whose answers were Corrupt, Unknown or Mangled. A
-// sick key fails alone, however often; but where no key is served well (a proxy
-// that ignores ranges, a setting that S3 refuses every write for) the backlog must
-// not fail message by message.
+// streak is the keys in a row whose answers to one operation were Corrupt, Unknown
+// or Mangled. A sick key fails alone, however often, and so do many of them between
+// others: a stranger may ask for them. But where no key at all has been served for
+// a probe interval (by a proxy that ignores ranges, say, or with a setting that S3
+// refuses every write for) the backlog must not fail message by message.
 //
-// They are counted by operation, a closed set, for each write that fails follows a
-// HEAD that went well. Closing the gate does not end a streak: once it is open
-// again, one more such answer closes it.
-type streaks map[string]map[string]struct{}
+// Streaks are kept by operation, a closed set, for a HEAD that goes well precedes
+// each write that does not. Closing the gate ends none: once it is open again, one
+// more such answer closes it.
+type streak struct {
+	since time.Time // the first of these answers
+	keys  map[string]struct{}
+}
 
-// count notes what a call returned, and reports whether a streak is too long.
-func (s streaks) count(op string, err error) bool {
+type streaks map[string]*streak
+
+// count notes what a call returned, and reports whether a streak has lasted for at
+// least so long.
+func (s streaks) count(op string, err error, now time.Time, least time.Duration) bool {
 	switch class := object.ClassOf(err); class {
 	case object.Corrupt, object.Unknown, object.Mangled:
-		if s[op] == nil {
-			s[op] = map[string]struct{}{}
+		k := s[op]
+		if k == nil {
+			k = &streak{now, map[string]struct{}{}}
+			s[op] = k
 		}
-		if len(s[op]) < sickKeys {
-			s[op][keyOf(err)] = struct{}{}
+		if len(k.keys) < sickKeys {
+			k.keys[keyOf(err)] = struct{}{}
 		}
-		return len(s[op]) >= sickKeys
+		return len(k.keys) >= sickKeys && now.Sub(k.since) >= least
 	case object.Throttled, object.Refused: // say nothing of a key
 	default:
 		if class == "" || authentic(class) {
@@ -44,7 +54,7 @@ func (s streaks) count(op string, err error) bool {
 func (g *Guard) tally(op string, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.streaks.count(op, err) {
+	if g.streaks.count(op, err, time.Now(), g.cfg.ProbeMin) {
 		g.shut(reasonOf(err), g.probe)
 	}
 }

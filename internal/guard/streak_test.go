@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,32 +21,31 @@ var sick = []object.Class{object.Corrupt, object.Unknown}
 
 func TestNoKeyServedWellClosesTheGate(t *testing.T) {
 	for _, class := range sick {
-		for name, at := range map[string]int{"one after the other": 1, "all at once": 100} {
+		for name, workers := range map[string]int{"one after the other": 1, "many at once": 64} {
 			bubble(t, string(class)+" "+name, func(t *testing.T) {
 				g := start(t, testConfig(), answer(nil))
-				var mu sync.Mutex
-				failed, heldBack := 0, 0
-				for round := range 100 / at {
-					var all sync.WaitGroup
-					for i := range at {
-						all.Go(func() {
+				began := time.Now()
+				var failed, key atomic.Int64
+				var all sync.WaitGroup
+				for range workers {
+					all.Go(func() {
+						for range 100 {
 							// As a copy does, and it goes well, it looks before it writes.
 							_ = g.Do(t.Context(), "HeadObject", 0, answer(nil))
-							err := g.Do(t.Context(), "PutObject", 0, of(class, fmt.Sprint("k", round*at+i)))
-							mu.Lock()
-							defer mu.Unlock()
+							time.Sleep(time.Second)
+							err := g.Do(t.Context(), "PutObject", 0, of(class, fmt.Sprint("k", key.Add(1))))
 							if errors.Is(err, ErrClosed) {
-								heldBack++
-							} else {
-								wantClass(t, err, class, false)
-								failed++
+								return
 							}
-						})
-					}
-					all.Wait()
+							wantClass(t, err, class, false)
+							failed.Add(1)
+						}
+						t.Error("the gate stays open")
+					})
 				}
-				if failed >= sickKeys {
-					t.Errorf("%d of 100 failed, %d were handed back", failed, heldBack)
+				all.Wait()
+				if took, most := time.Since(began), max(20*time.Second, 2*g.cfg.ProbeMin); took > most || failed.Load() > int64(7*workers) {
+					t.Errorf("the gate closed after %v and %d failures", took, failed.Load())
 				}
 				wantState(t, g, StateClosed)
 				if got, want := g.Status().Reason, string(class)+": test"; got != want {
@@ -55,7 +55,7 @@ func TestNoKeyServedWellClosesTheGate(t *testing.T) {
 				// Open again it takes one answer to know, and lasts longer each time.
 				wait := g.cfg.ProbeMin
 				for i := range 8 {
-					at := time.Now()
+					at := g.Status().Since
 					_, changed := g.Admit()
 					<-changed
 					if took := time.Since(at); took < wait {
@@ -82,23 +82,28 @@ func TestSickKeysAmongOthersFailAlone(t *testing.T) {
 	for _, class := range sick {
 		for name, test := range map[string]struct {
 			keys    int
-			between func(context.Context) error // after each seven, or nil
+			every   time.Duration
+			between func(context.Context) error // after each ten, or nil
 		}{
-			"one key":                         {keys: 1},
-			"seven keys":                      {keys: sickKeys - 1},
-			"many, with good answers":         {keys: 100, between: answer(nil)},
-			"many, with answers of an object": {keys: 100, between: of(object.Absent, "other")},
+			"one key":                         {keys: 1, every: time.Second},
+			"seven keys":                      {keys: sickKeys - 1, every: time.Second},
+			"many in a row, for a moment":     {keys: 300},
+			"many, with good answers":         {keys: 300, every: time.Second / 4, between: answer(nil)},
+			"many, with answers of an object": {keys: 300, every: time.Second / 4, between: of(object.Absent, "other")},
 		} {
 			bubble(t, string(class)+" "+name, func(t *testing.T) {
-				g := start(t, testConfig(), answer(nil))
+				cfg := testConfig()
+				cfg.Attempts = 1
+				g := start(t, cfg, answer(nil))
 				for i := range 300 {
-					if test.between != nil && i%(sickKeys-1) == 0 {
+					time.Sleep(test.every)
+					if test.between != nil && i%10 == 0 {
 						_ = g.Do(t.Context(), "GetObject", 0, test.between)
 					}
 					wantClass(t, g.Do(t.Context(), "GetObject", 0, of(class, fmt.Sprint("k", i%test.keys))), class, false)
 				}
 				wantState(t, g, StateOpen)
-				if n := len(g.streaks["GetObject"]); n > sickKeys {
+				if n := len(g.streaks["GetObject"].keys); n > sickKeys {
 					t.Errorf("%d keys are remembered", n)
 				}
 			})
@@ -118,6 +123,7 @@ func TestOtherFailuresAreNoSickKeys(t *testing.T) {
 			}
 			wantState(t, g, StateOpen)
 			for i := range sickKeys {
+				time.Sleep(cfg.ProbeMin)
 				_ = g.Do(t.Context(), "GetObject", 0, of(class, "other"))
 				_ = g.Do(t.Context(), "GetObject", 0, of(object.Corrupt, fmt.Sprint("k", i)))
 			}
@@ -135,6 +141,7 @@ func TestMangledWritesCloseTheGateAndAreNotHandedBack(t *testing.T) {
 		g := start(t, testConfig(), answer(nil))
 		for i := range sickKeys {
 			wantState(t, g, StateOpen)
+			time.Sleep(g.cfg.ProbeMin)
 			wantClass(t, g.Do(t.Context(), "PutObject", 0, of(object.Mangled, fmt.Sprint("k", i))), object.Mangled, false)
 		}
 		wantState(t, g, StateClosed)
