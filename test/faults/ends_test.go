@@ -51,6 +51,14 @@ func ends(t *testing.T, p *ferry.Process, queue string) map[string]int {
 	return counts
 }
 
+// calmSite is a site for tests that count ends exactly: with a visibility timeout of
+// 5 s no message comes twice because the machine is busy.
+func calmSite(t *testing.T, c localcloud.Config) *localcloud.Site {
+	t.Helper()
+	c.Visibility = 5 * time.Second
+	return newSite(t, c)
+}
+
 // sum is how many ends there are.
 func sum(counts map[string]int) (n int) {
 	for _, c := range counts {

@@ -54,6 +54,7 @@ type notificationCase struct {
 }
 
 type logCase struct {
+	ID      int
 	Line    string
 	Verdict string
 	Needs   string
@@ -195,13 +196,16 @@ func fuzz(r *rand.Rand, seeds []string) string {
 // memory, also for a log of 100 MB without a line end. Idle is a process that has
 // carried one object and has nothing to do.
 func TestPoisonCostsOneMessage(t *testing.T) {
+	t.Parallel()
 	const most = 32 << 20 // bytes above what the idle process has
-	s := newSite(t, localcloud.Config{Visibility: 5 * time.Second})
+	s := calmSite(t, localcloud.Config{})
 	p := &poisoned{t: t, s: s, logs: map[string]bool{}, sent: map[string]map[string]int{}, dead: map[string]map[string]string{}, marks: map[string]bool{}}
 	for _, q := range []string{localcloud.LogsQueue, localcloud.SyncQueue} {
 		p.sent[q], p.dead[q] = map[string]int{}, map[string]string{}
 	}
-	process := ferry.Start(t, s, ferry.Options{YAML: s.YAML([]localcloud.Route{{Lines: []string{"max_age: 876000h"}}}, scaled...)})
+	process := ferry.Start(t, s, ferry.Options{YAML: s.YAML([]localcloud.Route{{Lines: []string{"max_age: 876000h"}}},
+		"retry: {min: 1ms, max: 2s, wait: 1s, receives: 3}", // 1 ms: hand-backs have no limit but their number
+		"guard: {probe_min: 100ms, probe_max: 1s, timeout: 2s}")})
 	p.sent[localcloud.LogsQueue]["parsed"]++ // S3's test event, from when the bucket was set up
 	p.heals("first/miss.bin")                // and is idle then
 	idle, err := process.PeakMemory()
@@ -300,7 +304,7 @@ func (p *poisoned) cases() (keys []string) {
 				continue
 			}
 			miss(fmt.Sprintf("named/%d", len(keys)))
-			p.log(o[1], []byte(row(time.Now(), keys[len(keys)-1], "404 NoSuchKey")))
+			p.log(o[1], []byte(missOf(keys[len(keys)-1])))
 		}
 	}
 	// What a log asks for is not asked for again when it is named again, unless that
@@ -366,11 +370,4 @@ func marked(all []notificationCase) (seeds []string) {
 		}
 	}
 	return seeds
-}
-
-// row is a log row of a visitor's GET that was answered with status, such as
-// "404 NoSuchKey".
-func row(at time.Time, key, status string) string {
-	return fmt.Sprintf("owner %s [%s] 203.0.113.9 - 3E57427F3EXAMPLE REST.GET.OBJECT %s \"GET /%s HTTP/1.1\" %s 287 - 11 - \"-\" \"visitor\" -\n",
-		localcloud.Bucket, at.UTC().Format("02/Jan/2006:15:04:05 -0700"), key, key, status)
 }

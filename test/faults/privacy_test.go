@@ -62,7 +62,7 @@ func TestPrivateObjectsStayPrivate(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			s := newSite(t, localcloud.Config{})
+			s := calmSite(t, localcloud.Config{})
 			s.COS.Change(func(b *cosd.Behaviour) { b.PublicRead = test.bucket })
 			right := map[string][]version{} // of the public ones
 			var private []string
@@ -127,7 +127,7 @@ func TestPrivateObjectsStayPrivate(t *testing.T) {
 // or says all of them without saying so. The exit code is 2, and the line is named.
 func TestSignedSourceNamesWhatMayBecomePublic(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, localcloud.Config{})
+	s := calmSite(t, localcloud.Config{})
 	for name, test := range map[string]struct {
 		lines []string
 		at    string // the text of the line that is named; "" when the configuration is good
