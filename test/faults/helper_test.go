@@ -10,6 +10,7 @@ package faults
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -22,7 +23,15 @@ import (
 	"github.com/objectferry/objectferry/test/ferry"
 )
 
-func TestMain(m *testing.M) { ferry.Main(m) }
+// TestMain lets many tests run side by side: they wait for timeouts far more than
+// they compute.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "10"); err != nil {
+		panic(err)
+	}
+	ferry.Main(m)
+}
 
 // long is whether the full sizes are run.
 var long = os.Getenv("OBJECTFERRY_LONG") != ""
