@@ -61,9 +61,14 @@ func sendTo(t *testing.T, s *localcloud.Site, queue, body string) {
 // quiet checks how many lines of the process's log are warnings or errors.
 func quiet(t *testing.T, p *ferry.Process, want int) {
 	t.Helper()
-	log := p.Log()
-	if n := strings.Count(log, `"level":"warn"`) + strings.Count(log, `"level":"error"`); n != want {
-		t.Errorf("%d warnings and errors, want %d:\n%.4000s", n, want, log)
+	count := func() int {
+		log := p.Log()
+		return strings.Count(log, `"level":"warn"`) + strings.Count(log, `"level":"error"`)
+	}
+	// A letter is seen in its queue before the line about it is.
+	ferry.Until(t, 10*time.Second, fmt.Sprintf("%d warnings and errors", want), func() bool { return count() >= want })
+	if n := count(); n != want {
+		t.Errorf("%d warnings and errors, want %d:\n%.4000s", n, want, p.Log())
 	}
 }
 
