@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -169,10 +170,11 @@ func TestSignedSourceNamesWhatMayBecomePublic(t *testing.T) {
 }
 
 // objectferry runs a command of the binary to its end, which must come by itself.
-func objectferry(t *testing.T, s *localcloud.Site, command, yaml string, arguments ...string) (output string, err error) {
+func objectferry(t *testing.T, s *localcloud.Site, command, yaml string) (output string, err error) {
 	t.Helper()
-	words := append([]string{}, strings.Fields(command)...)
-	c := exec.CommandContext(t.Context(), ferry.Binary(t), append(append(words, "--config", ferry.Config(t, yaml)), arguments...)...)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	c := exec.CommandContext(ctx, ferry.Binary(t), command, "--config", ferry.Config(t, yaml))
 	c.Env = ferry.Environ(s, nil)
 	out, err := c.CombinedOutput()
 	return string(out), err
