@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"sync"
 	"time"
 
@@ -96,6 +97,7 @@ type Guard struct {
 	streaks    streaks
 	asks       Probe         // what is asked while closed: the probe, or the reference that was refused
 	reason     string        // why the gate is closed, or last was; codes only
+	told       string        // the class of reason that metrics show now, "" while open
 	shutting   chan struct{} // closed while the gate is
 	failures   int           // closings and failed probes since the gate was last open for good
 	probing    bool
@@ -222,6 +224,7 @@ func (g *Guard) publish() {
 	if is.state == StateOpen && g.limiter.settled() && time.Since(g.since) >= g.interval() {
 		g.failures = 0
 	}
+	g.tellReason()
 	if is.limit != was.limit {
 		g.tel.GuardLimit(g.cfg.Name, is.limit)
 	}
@@ -232,6 +235,25 @@ func (g *Guard) publish() {
 			w()
 		}
 	}
+}
+
+// tellReason shows in metrics why the gate is closed: the class alone, since the
+// code is a word of the dependency's and no label.
+func (g *Guard) tellReason() {
+	class := ""
+	if g.breaker.open() {
+		class, _, _ = strings.Cut(g.reason, ":")
+	}
+	if class == g.told {
+		return
+	}
+	if g.told != "" {
+		g.tel.GuardClosed(g.cfg.Name, g.told, false)
+	}
+	if class != "" {
+		g.tel.GuardClosed(g.cfg.Name, class, true)
+	}
+	g.told = class
 }
 
 // shut closes the gate, lets those who wait for a slot go, and makes asks what

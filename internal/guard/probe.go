@@ -123,6 +123,7 @@ func (g *Guard) probeClosed(ctx context.Context) {
 	case v.reason != "":
 		g.breaker.verdict(v.err)
 		g.reason = v.reason
+		g.tellReason()
 		g.failures++
 	case g.breaker.verdict(nil):
 		g.open()

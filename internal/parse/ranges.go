@@ -11,7 +11,7 @@ import (
 // chunk is how much of a log object one guarded read brings, in bytes. Most logs
 // are smaller. A read has its own deadline and is over before its rows are sent
 // on, so a slow sync queue can never time out a read, nor a slow reader hold one.
-const chunk = 4 << 20
+const chunk = 2 << 20
 
 // ranges reads a log object chunk by chunk, each pinned to the first one's ETag.
 type ranges struct {

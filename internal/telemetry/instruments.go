@@ -13,9 +13,9 @@ import (
 // Instruments are all the numbers objectferry has. Prometheus sees each under
 // objectferry_ with the unit's suffix; docs/RUNBOOK.md says what to do with them.
 type Instruments struct {
-	rows, misses, ends, calls, guardCalls, probes, bytes, leases, unverified counter
-	age, copyTime, heal, callTime                                            histogram
-	waiting, inFlight, lastReceive, lastRow, guardOpen, guardLimit, memory   gauge
+	rows, misses, ends, calls, guardCalls, probes, bytes, leases, unverified            counter
+	age, copyTime, heal, callTime                                                       histogram
+	waiting, inFlight, lastReceive, lastRow, guardOpen, guardClosed, guardLimit, memory gauge
 
 	// sets caches attribute sets, which are costly to build. Label values are all
 	// from closed sets or the configuration, so it stays small.
@@ -73,6 +73,7 @@ func newInstruments(m metric.Meter) (*Instruments, error) {
 	g(&i.lastReceive, "last_receive.timestamp", "s", "When ReceiveMessage last answered well.")
 	g(&i.lastRow, "last_log_row.timestamp", "s", "Time of the newest log row seen of a bucket.")
 	g(&i.guardOpen, "guard.state", "", "1 for the state that a dependency's guard is in.")
+	g(&i.guardClosed, "guard.closed", "", "1 while a dependency's gate is closed, by why.")
 	g(&i.guardLimit, "guard.limit", "", "Reads and writes of a dependency allowed at once.")
 	g(&i.memory, "memory.reserved", "By", "Object bytes held.")
 	if firstErr != nil {
@@ -185,6 +186,15 @@ func (i *Instruments) GuardState(guard, state string, states []string) {
 		}
 		i.guardOpen.Record(bg, v, i.set(LabelGuard, guard, LabelState, s))
 	}
+}
+
+// GuardClosed sets why a gate is closed, an object.Class, or that it no longer is.
+func (i *Instruments) GuardClosed(guard, reason string, closed bool) {
+	v := 0.
+	if closed {
+		v = 1
+	}
+	i.guardClosed.Record(bg, v, i.set(LabelGuard, guard, LabelReason, reason))
 }
 
 // GuardLimit sets how many calls are allowed at once.

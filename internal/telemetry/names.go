@@ -12,6 +12,7 @@ const (
 	LabelGuard   = "guard"
 	LabelOp      = "op"
 	LabelQueue   = "queue"
+	LabelReason  = "reason"
 	LabelResult  = "result"
 	LabelState   = "state"
 	LabelVerdict = "verdict"

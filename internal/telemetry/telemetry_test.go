@@ -53,6 +53,7 @@ func TestMetricNames(t *testing.T) {
 	tel.LastReceive("sync", time.Now())
 	tel.LastRow("b", time.Now())
 	tel.GuardState("source x", "open", []string{"open"})
+	tel.GuardClosed("source x", "refused", true)
 	tel.GuardLimit("source x", 1)
 	tel.MemoryReserved(1)
 

@@ -87,6 +87,9 @@ func TestRefusalSettlesNothing(t *testing.T) {
 					_, page, err := p.Get(t.Context(), "/statusz")
 					return err == nil && strings.Contains(page, `"state": "closed"`) && strings.Contains(page, refusal.reason)
 				})
+				if n := metric(t, p, "objectferry_guard_closed", `reason="refused"`); n < 1 {
+					t.Error("metrics do not say that a gate is closed because it is refused")
+				}
 				time.Sleep(outageFor) // longer than own limit × visibility
 				if left := s.Cloud.Depth(refusal.queue).Total(); left != n {
 					t.Errorf("while refused, %d of %d messages are left", left, n)
