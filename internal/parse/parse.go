@@ -179,16 +179,11 @@ func (p *Parser) object(ctx context.Context, place config.Log, r s3event.Record)
 	s := p.newSheet(place.Bucket, r.Key)
 	err = s.read(ctx, &ranges{store: p.Logs, guard: g, bucket: place.Bucket, key: r.Key})
 	span.SetAttributes(attribute.Int64(telemetry.AttrRows, s.rows), attribute.Int64(telemetry.AttrMisses, s.misses))
-	switch class := object.ClassOf(err); {
-	case class == object.Absent && place.WhenDone == "delete":
+	switch {
+	case object.ClassOf(err) == object.Absent && place.WhenDone == "delete":
 		return 0, true, nil
-	case class == object.Denied:
-		if _, err := g.Refused(ctx, err, func(ctx context.Context) error { return p.Logs.Reference(ctx, place.Bucket) }); err != nil {
-			return 0, false, err
-		}
-		return 0, false, err
 	case err != nil:
-		return 0, false, err
+		return 0, false, judged(ctx, g, err, func(ctx context.Context) error { return p.Logs.Reference(ctx, place.Bucket) })
 	}
 	if place.WhenDone == "delete" {
 		if err := p.delete(ctx, g, place, r.Key); err != nil {
@@ -204,13 +199,18 @@ func (p *Parser) object(ctx context.Context, place config.Log, r s3event.Record)
 // closes the gate, like one that may not read: the logs wait.
 func (p *Parser) delete(ctx context.Context, g Guard, place config.Log, key string) error {
 	err := g.Do(ctx, "DeleteObject", 0, func(ctx context.Context) error { return p.Logs.Delete(ctx, place.Bucket, key) })
-	if object.ClassOf(err) != object.Denied {
-		return err
-	}
-	if _, err := g.Refused(ctx, err, func(ctx context.Context) error {
+	return judged(ctx, g, err, func(ctx context.Context) error {
 		return p.Logs.Delete(ctx, place.Bucket, place.Prefix+"objectferry-reference-"+rand.Text()) // there is none
-	}); err != nil {
-		return err
+	})
+}
+
+// judged is err, or what the guard makes of it when it is a refusal and the
+// reference is refused, too: then the whole log bucket refuses us.
+func judged(ctx context.Context, g Guard, err error, reference func(context.Context) error) error {
+	if object.ClassOf(err) == object.Denied {
+		if _, whole := g.Refused(ctx, err, reference); whole != nil {
+			return whole
+		}
 	}
 	return err
 }
