@@ -265,7 +265,7 @@ func TestAHandBackWaitsForTheExtensionInFlight(t *testing.T) {
 			return Outcome{Verb: HandBack}
 		})
 		time.Sleep(15 * time.Second)
-		if c := r.look(m).changes; len(c) != 2 || c[0] != 20 || c[1] > 8 {
+		if c := r.look(m).changes; len(c) != 2 || c[0] != 20 || c[1] > 12 {
 			t.Errorf("visibility %v, want the extension, then the hand-back", c)
 		}
 		r.work()

@@ -52,13 +52,14 @@ type Consumer struct {
 	pending   []*lease
 	suspects  []*lease // in an order of chance
 	running   map[*lease]struct{}
-	solo      bool   // a suspect runs, or is being acknowledged
-	acquitted *lease // the suspect that last ran too long to keep the others away
-	unsettled int    // handed to the acknowledgers, not accepted yet
-	polls     int    // receives in flight
-	asked     int    // messages they may bring
-	width     int    // receives allowed at once
-	failures  int    // receives that failed in a row
+	solo      bool      // a suspect runs, or is being acknowledged
+	acquitted *lease    // the suspect that last ran too long to keep the others away
+	unsettled int       // handed to the acknowledgers, not accepted yet
+	polls     int       // receives in flight
+	asked     int       // messages they may bring
+	pollsEnd  time.Time // when the last of them is over, if it answers in time
+	width     int       // receives allowed at once
+	failures  int       // receives that failed in a row
 	notBefore time.Time
 	draining  bool
 }

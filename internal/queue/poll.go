@@ -13,6 +13,8 @@ const (
 
 	// receiveMargin is what a receive may take beyond its long poll.
 	receiveMargin = 10 * time.Second
+	// pollMargin is how much later than asked for a long poll may end at SQS.
+	pollMargin = time.Second
 	// receiveMin and receiveMax are the back-off while receives fail.
 	receiveMin, receiveMax = time.Second, 20 * time.Second
 	// emptyPause keeps short polls, and a queue with too many messages in flight
@@ -73,6 +75,7 @@ func (c *Consumer) reserve() (ask int, wait time.Duration) {
 	ask = min(BatchMax, c.room())
 	c.polls++
 	c.asked += ask
+	c.pollsEnd = time.Now().Add(c.cfg.Wait)
 	c.invite()
 	return ask, 0
 }

@@ -91,6 +91,26 @@ func TestWhatWaitsWhenTheGateClosesGoesBackWithABackOff(t *testing.T) {
 	})
 }
 
+// TestAMessageHandedBackIsNotReceivedByAPollThatOutlivedTheGate: a long poll that
+// is in flight when the gate closes still brings what becomes visible meanwhile.
+func TestAMessageHandedBackIsNotReceivedByAPollThatOutlivedTheGate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.cfg.BackoffMin = time.Second
+		m := r.put(mainURL, "only", 0, nil)
+		r.start(func(context.Context, *Delivery) Outcome {
+			r.gate.set(0)
+			time.Sleep(time.Second) // a poll is under way
+			return Outcome{Verb: HandBack}
+		})
+		time.Sleep(time.Minute)
+		if n := len(r.look(m).received); n != 1 {
+			t.Errorf("received %d times while the gate is closed", n)
+		}
+		r.mustStop()
+	})
+}
+
 func TestTheGateBoundsTheWorkInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)

@@ -63,12 +63,18 @@ func (c *Consumer) giveBackUnstarted() {
 	c.backs.add(true, backs...)
 }
 
+// backoff is how long l stays away. What is handed back stays away until the
+// receives in flight are over: the gate has closed since they started, and one of
+// them would bring l back, for nothing but its count. It needs mu.
 func (c *Consumer) backoff(l *lease, v Verb) time.Duration {
-	high := c.cfg.BackoffMax
-	if v == HandBack {
-		high = max(high, handBackMax)
+	if v != HandBack {
+		return backoff(l.delivery.Receives, c.cfg.BackoffMin, c.cfg.BackoffMax)
 	}
-	return backoff(l.delivery.Receives, c.cfg.BackoffMin, high)
+	d := backoff(l.delivery.Receives, c.cfg.BackoffMin, max(c.cfg.BackoffMax, handBackMax))
+	if c.polls > 0 {
+		d = max(d, time.Until(c.pollsEnd)+pollMargin)
+	}
+	return d
 }
 
 // giveBack returns a lease that was worked on; it needs mu.
@@ -97,7 +103,10 @@ func (c *Consumer) work(l *lease) {
 		span.SetStatus(codes.Error, out.Detail)
 	}
 	if out.Verb == Bury && !c.bury(ctx, l, out) {
-		out.Verb = Retry
+		out.Verb, out.End = Retry, ""
+	}
+	if out.Verb == Retry || out.Verb == Bury {
+		c.tel.Failed(ctx, telemetry.Failure{Queue: c.cfg.Name, End: out.End, Detail: out.Detail, ID: l.delivery.ID, Receives: l.delivery.Receives})
 	}
 	c.finish(ctx, l, out)
 }
@@ -137,14 +146,14 @@ func (c *Consumer) judge(ctx context.Context, l *lease, out Outcome) Outcome {
 // finish frees the slot and has l deleted or given back. A lost lease is no
 // longer ours to give back; a delete may still come in time.
 func (c *Consumer) finish(ctx context.Context, l *lease, out Outcome) {
-	after := c.backoff(l, out.Verb)
-	if c.workCtx.Err() != nil { // the drain's doing, not the message's
-		after = backoff(1, c.cfg.BackoffMin, c.cfg.BackoffMax)
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, ours := c.running[l]; !ours { // abandoned
 		return
+	}
+	after := c.backoff(l, out.Verb)
+	if c.workCtx.Err() != nil { // the drain's doing, not the message's
+		after = backoff(1, c.cfg.BackoffMin, c.cfg.BackoffMax)
 	}
 	delete(c.running, l)
 	l.unload()
