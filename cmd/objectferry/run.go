@@ -19,6 +19,7 @@ import (
 
 func newRunCommand() *cobra.Command {
 	var configFile, role string
+	var queues []string
 	c := &cobra.Command{
 		Use:   "run",
 		Short: "Run the service",
@@ -31,6 +32,7 @@ The process logs JSON lines to standard error and serves /healthz, /readyz,
 /statusz.`,
 		Example: `  objectferry run --config objectferry.yaml
   objectferry run --config objectferry.yaml --role parse   # reads logs only, needs no COS credentials
+  objectferry run --role copy --queue objectferry-sync-media   # a fleet of its own for one source
   OBJECTFERRY_LOG_LEVEL=debug objectferry run              # each field has a variable`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -38,15 +40,19 @@ The process logs JSON lines to standard error and serves /healthz, /readyz,
 			if err != nil {
 				return usageError{err}
 			}
+			if len(queues) > 0 && r == app.RoleParse {
+				return usageError{errors.New("--queue names sync queues, and --role parse consumes none")}
+			}
 			cfg, err := config.Load(configFile, nil)
 			if err != nil {
 				return err
 			}
-			return serve(cfg, r)
+			return serve(cfg, r, queues)
 		},
 	}
 	c.Flags().StringVar(&configFile, "config", "objectferry.yaml", "configuration `file`")
 	c.Flags().StringVar(&role, "role", "all", "what this process does: parse, copy or all")
+	c.Flags().StringSliceVar(&queues, "queue", nil, "consume only the sync queue of this `name`; may be given more than once")
 	return c
 }
 
@@ -57,7 +63,7 @@ const besideObjects = 32 << 20
 
 // serve runs until a signal comes or a part fails. The first signal drains, the
 // second hastens it.
-func serve(cfg *config.Config, role app.Role) error {
+func serve(cfg *config.Config, role app.Role, queues []string) error {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
@@ -77,7 +83,7 @@ func serve(cfg *config.Config, role app.Role) error {
 			tel.Log.Warn().Err(e).Msg("telemetry was not all sent")
 		}
 	}()
-	a, err := app.New(ctx, cfg, app.Options{Role: role, Version: version()}, tel)
+	a, err := app.New(ctx, cfg, app.Options{Role: role, Version: version(), Queues: queues}, tel)
 	if err != nil {
 		return usageError{err}
 	}

@@ -44,6 +44,9 @@ func ParseRole(s string) (Role, error) {
 type Options struct {
 	Role    Role
 	Version string
+	// Queues are the names of the sync queues to consume; none means all. A fleet for
+	// each queue is scaled by its own depth, and by its own source's limit.
+	Queues []string
 }
 
 // App is one process of the service.

@@ -55,13 +55,13 @@ func load(t *testing.T, yaml string) *config.Config {
 }
 
 // newApp wires a process with a role; the admin server is off unless yaml has one.
-func newApp(t *testing.T, role Role, yaml string) *App {
+func newApp(t *testing.T, role Role, yaml string, queues ...string) *App {
 	t.Helper()
 	cfg := load(t, yaml+scaled)
 	if cfg.Admin.Listen == config.Default().Admin.Listen {
 		cfg.Admin.Listen = ""
 	}
-	a, err := New(t.Context(), cfg, Options{Role: role, Version: "test"}, telemetry.Nop())
+	a, err := New(t.Context(), cfg, Options{Role: role, Version: "test", Queues: queues}, telemetry.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,9 +70,9 @@ func newApp(t *testing.T, role Role, yaml string) *App {
 
 // startApp starts a process; it is stopped, without waiting for work, at the end
 // of the test.
-func startApp(t *testing.T, role Role, yaml string) *App {
+func startApp(t *testing.T, role Role, yaml string, queues ...string) *App {
 	t.Helper()
-	a := newApp(t, role, yaml)
+	a := newApp(t, role, yaml, queues...)
 	if err := a.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}

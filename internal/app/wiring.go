@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -180,7 +181,11 @@ func (w *wiring) copy() error {
 	if err != nil {
 		return err
 	}
-	for _, url := range w.cfg.SyncQueues() {
+	urls, err := w.consumed()
+	if err != nil {
+		return err
+	}
+	for _, url := range urls {
 		guards := gates[url]
 		if guards == nil {
 			// No route sends to it now, but one may have, and a redrive may: what it
@@ -192,6 +197,28 @@ func (w *wiring) copy() error {
 		}
 	}
 	return nil
+}
+
+// consumed are the URLs of the sync queues that this process consumes. It can
+// still copy for every route: a message whose route moved to another queue waits
+// in the old one.
+func (w *wiring) consumed() ([]string, error) {
+	all := w.cfg.SyncQueues()
+	wanted := w.app.options.Queues
+	var names, urls []string
+	for _, url := range all {
+		name := queue.Name(url)
+		names = append(names, name)
+		if len(wanted) == 0 || slices.Contains(wanted, name) {
+			urls = append(urls, url)
+		}
+	}
+	for _, name := range wanted {
+		if !slices.Contains(names, name) {
+			return nil, fmt.Errorf("queue %q: the configuration's sync queues are %q", name, names)
+		}
+	}
+	return urls, nil
 }
 
 // slots is how many requests are worked on at once: looking at the destination

@@ -66,6 +66,29 @@ func TestTheCopyRoleReadsNoLogs(t *testing.T) {
 	}
 }
 
+// A fleet for each sync queue: a process that is told its queue receives from no other.
+func TestANamedQueueIsTheOnlyOneConsumed(t *testing.T) {
+	s := newSite(t, cosd.Config{})
+	if err := s.AddQueue("other-sync"); err != nil {
+		t.Fatal(err)
+	}
+	s.AddBucket("other-media", strictaws.Bucket{})
+	s.COS.Put("a.jpg", []byte("picture"), cosd.Attributes{})
+	yaml := s.YAML([]localcloud.Route{{}, {Bucket: "other-media", Queue: "other-sync"}})
+	ask(t, s, localcloud.SyncQueue, localcloud.Bucket, "a.jpg")
+	ask(t, s, "other-sync", "other-media", "a.jpg")
+	startApp(t, RoleCopy, yaml, "other-sync")
+	until(t, "the object is copied", inS3(s, "other-media", "a.jpg"))
+	if n := s.Cloud.Count(strictaws.ServiceSQS, "ReceiveMessage", localcloud.SyncQueue).Calls; n != 0 {
+		t.Errorf("the other queue was received from %d times", n)
+	}
+
+	_, err := New(t.Context(), load(t, yaml), Options{Role: RoleCopy, Queues: []string{"other-snyc"}}, telemetry.Nop())
+	if err == nil || !strings.Contains(err.Error(), `"other-snyc"`) || !strings.Contains(err.Error(), `"other-sync"`) {
+		t.Errorf("a queue that is not there: %v", err)
+	}
+}
+
 func TestTheCopyRoleNeedsItsCredentials(t *testing.T) {
 	s := newSite(t, cosd.Config{})
 	file := filepath.Join(t.TempDir(), "missing.json")
