@@ -11,6 +11,7 @@ import (
 
 	"github.com/objectferry/objectferry/internal/guard"
 	"github.com/objectferry/objectferry/internal/queue"
+	"github.com/objectferry/objectferry/internal/telemetry"
 )
 
 // staleAfter is how long a loop may be silent before /healthz is red. A closed
@@ -25,6 +26,10 @@ type Statusz struct {
 	Ready   bool           `json:"ready"`
 	Queues  []queue.Status `json:"queues"`
 	Guards  []guard.Status `json:"guards"`
+	// Share is who answered the visitors' requests, by the hour of the log row, as
+	// far as this process has read logs.
+	Share    []telemetry.Answers `json:"share"`
+	Failures []telemetry.Failure `json:"failures"` // the latest, the newest first
 }
 
 func (a *App) handler() http.Handler {

@@ -195,7 +195,8 @@ const stopGrace = 10 * time.Second
 
 // Status is what /statusz shows.
 func (a *App) Status() Statusz {
-	s := Statusz{Version: a.options.Version, Started: a.started, Role: string(a.options.Role), Ready: a.ready(), Queues: a.queues()}
+	s := Statusz{Version: a.options.Version, Started: a.started, Role: string(a.options.Role), Ready: a.ready(), Queues: a.queues(),
+		Share: a.tel.Share(), Failures: a.tel.Failures()}
 	for _, g := range a.guards {
 		s.Guards = append(s.Guards, g.Status())
 	}

@@ -46,7 +46,7 @@ type Sender interface {
 // Guard holds back from one log bucket; *guard.Guard implements it.
 type Guard interface {
 	Do(ctx context.Context, op string, bytes int64, call func(context.Context) error) error
-	Refused(ctx context.Context, cause error, reference func(context.Context) error) (whole bool, err error)
+	Refused(ctx context.Context, cause error, reference func(context.Context) error) error
 }
 
 // missingReceives is how often a notification is received before a log object
@@ -103,6 +103,9 @@ func New(deps Deps, cfg Config) (*Parser, error) {
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
+	for _, r := range deps.Routes.Routes() { // shown from the start, see telemetry.LogRequests
+		deps.Tel.LogRequests(telemetry.Answers{Bucket: r.Bucket, Hour: telemetry.HourOf(time.Now())})
+	}
 	return &Parser{Deps: deps, cfg: cfg, own: own, recent: recent.New[struct{}](cfg.RecentKeys, cfg.Recent)}, nil
 }
 
@@ -123,21 +126,31 @@ func (p *Parser) Handle(ctx context.Context, d *queue.Delivery) queue.Outcome {
 	// All records are read even if one fails: what can be requested now is.
 	end, rows := object.EndParsed, int64(0)
 	var worst *queue.Outcome
+	// Who answered counts once a log will not be read again: when it was deleted, or
+	// with the whole message.
+	var kept []*sheet
 	for i, r := range records {
-		n, gone, err := p.object(ctx, places[i], r)
-		rows += n
-		if gone {
-			end = object.EndGone
-		}
-		if err != nil {
+		s, gone, err := p.object(ctx, places[i], r)
+		rows += s.rows
+		switch {
+		case err != nil:
 			o := p.unsettled(ctx, d, r, err)
 			if worst == nil || o.Verb == queue.HandBack || worst.Verb == queue.Bury {
 				worst = &o
 			}
+		case gone:
+			end = object.EndGone
+		case places[i].WhenDone == "delete":
+			s.answers.count(p.Tel)
+		default:
+			kept = append(kept, s)
 		}
 	}
 	if worst != nil {
 		return *worst
+	}
+	for _, s := range kept {
+		s.answers.count(p.Tel)
 	}
 	out := queue.Outcome{Verb: queue.Settle, End: string(end)}
 	if end == object.EndParsed && rows == 0 && len(records) > 0 {
@@ -170,29 +183,29 @@ func (p *Parser) unsettled(ctx context.Context, d *queue.Delivery, r s3event.Rec
 
 // object reads one log object, requests its misses and, where the configuration
 // says so, deletes it. gone reports that it was already consumed.
-func (p *Parser) object(ctx context.Context, place config.Log, r s3event.Record) (rows int64, gone bool, err error) {
+func (p *Parser) object(ctx context.Context, place config.Log, r s3event.Record) (s *sheet, gone bool, err error) {
 	ctx, span := p.Tel.Tracer.Start(ctx, telemetry.SpanParse, trace.WithSpanKind(trace.SpanKindInternal))
 	defer func() { telemetry.EndSpan(span, err) }()
 	start := time.Now()
 	g := p.Guards[place.Bucket]
 
-	s := p.newSheet(place.Bucket, r.Key)
+	s = p.newSheet(place.Bucket, r.Key)
 	err = s.read(ctx, &ranges{store: p.Logs, guard: g, bucket: place.Bucket, key: r.Key})
 	span.SetAttributes(attribute.Int64(telemetry.AttrRows, s.rows), attribute.Int64(telemetry.AttrMisses, s.misses))
 	switch {
 	case object.ClassOf(err) == object.Absent && place.WhenDone == "delete":
-		return 0, true, nil
+		return s, true, nil
 	case err != nil:
-		return 0, false, judged(ctx, g, err, func(ctx context.Context) error { return p.Logs.Reference(ctx, place.Bucket) })
+		return s, false, judged(ctx, g, err, func(ctx context.Context) error { return p.Logs.Reference(ctx, place.Bucket) })
 	}
 	if place.WhenDone == "delete" {
 		if err := p.delete(ctx, g, place, r.Key); err != nil {
-			return 0, false, fmt.Errorf("delete log object: %w", err)
+			return s, false, fmt.Errorf("delete log object: %w", err)
 		}
 	}
 	p.Tel.Log.Info().Ctx(ctx).Str("log", fmt.Sprintf("%+q", "s3://"+place.Bucket+"/"+r.Key)).Int64("rows", s.rows).Int64("misses", s.misses).
 		Int64("requested", s.requested).Int64("unparsed", s.unparsed).Dur("took", time.Since(start)).Msg("log object parsed")
-	return s.rows, false, nil
+	return s, false, nil
 }
 
 // delete removes a log object that was read. A role that may delete none of them
@@ -208,7 +221,7 @@ func (p *Parser) delete(ctx context.Context, g Guard, place config.Log, key stri
 // reference is refused, too: then the whole log bucket refuses us.
 func judged(ctx context.Context, g Guard, err error, reference func(context.Context) error) error {
 	if object.ClassOf(err) == object.Denied {
-		if _, whole := g.Refused(ctx, err, reference); whole != nil {
+		if whole := g.Refused(ctx, err, reference); whole != nil {
 			return whole
 		}
 	}

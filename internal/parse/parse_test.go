@@ -110,11 +110,11 @@ func (open) Do(ctx context.Context, _ string, _ int64, call func(context.Context
 	return call(ctx)
 }
 
-func (o open) Refused(ctx context.Context, _ error, reference func(context.Context) error) (bool, error) {
+func (o open) Refused(ctx context.Context, _ error, reference func(context.Context) error) error {
 	if err := reference(ctx); err != nil {
-		return true, fmt.Errorf("%w: refused", guard.ErrClosed)
+		return fmt.Errorf("%w: refused", guard.ErrClosed)
 	}
-	return false, nil
+	return nil
 }
 
 type bench struct {
@@ -124,7 +124,7 @@ type bench struct {
 }
 
 // newBench wires a parser of one log place and one route; tune may change both.
-func newBench(t *testing.T, tune func(*config.Route, *config.Log, *Config)) *bench {
+func newBench(t testing.TB, tune func(*config.Route, *config.Log, *Config)) *bench {
 	t.Helper()
 	r := config.DefaultRoute()
 	r.Bucket, r.Source.Read = "overseas-media", config.ReadAnonymous

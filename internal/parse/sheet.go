@@ -43,6 +43,7 @@ type sheet struct {
 	asked   map[[2]string]bool // bucket and key of pending
 	counts  map[count]int64
 	newest  map[string]time.Time // by routed bucket
+	answers answers
 
 	rows, misses, requested, unparsed int64
 }
@@ -62,7 +63,8 @@ type count struct {
 }
 
 func (p *Parser) newSheet(bucket, key string) *sheet {
-	return &sheet{Parser: p, log: "s3://" + bucket + "/" + key, asked: map[[2]string]bool{}, counts: map[count]int64{}, newest: map[string]time.Time{}}
+	return &sheet{Parser: p, log: "s3://" + bucket + "/" + key, asked: map[[2]string]bool{}, counts: map[count]int64{}, newest: map[string]time.Time{},
+		answers: newAnswers()}
 }
 
 // read reads all rows and returns once every miss was accepted by its sync queue.
@@ -80,9 +82,11 @@ func (s *sheet) read(ctx context.Context, in *ranges) error {
 			verdict, why = s.judge(row, r)
 		}
 		if r != nil && verdict != accesslog.Unparsed {
-			if t := row.Time(); t.After(s.newest[r.Bucket]) {
+			t := row.Time()
+			if t.After(s.newest[r.Bucket]) {
 				s.newest[r.Bucket] = t
 			}
+			s.answered(row, r, t)
 		}
 		s.count(r, verdict, why)
 		if len(s.pending) == atOnce {

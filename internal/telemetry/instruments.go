@@ -17,6 +17,8 @@ type Instruments struct {
 	age, copyTime, heal, callTime                                                       histogram
 	waiting, inFlight, lastReceive, lastRow, guardOpen, guardClosed, guardLimit, memory gauge
 
+	share share // objectferry.log.requests
+
 	// sets caches attribute sets, which are costly to build. Label values are all
 	// from closed sets or the configuration, so it stays small.
 	sets sync.Map
@@ -35,7 +37,7 @@ var (
 )
 
 func newInstruments(m metric.Meter) (*Instruments, error) {
-	var i Instruments
+	i := Instruments{share: share{buckets: map[string]*[hoursKept]Answers{}}}
 	var firstErr error
 	c := func(dst *counter, name, unit, help string) {
 		var err error
@@ -76,6 +78,10 @@ func newInstruments(m metric.Meter) (*Instruments, error) {
 	g(&i.guardClosed, "guard.closed", "", "1 while a dependency's gate is closed, by why.")
 	g(&i.guardLimit, "guard.limit", "", "Reads and writes of a dependency allowed at once.")
 	g(&i.memory, "memory.reserved", "By", "Object bytes held.")
+	if _, err := m.Int64ObservableCounter("objectferry.log.requests", metric.WithInt64Callback(i.share.observe),
+		metric.WithDescription("Reads of a bucket by visitors, by the hour of the log row and by who answered: s3, or nobody there (miss).")); err != nil && firstErr == nil {
+		firstErr = err
+	}
 	if firstErr != nil {
 		return nil, fmt.Errorf("create instruments: %w", firstErr)
 	}

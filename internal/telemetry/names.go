@@ -3,6 +3,7 @@ package telemetry
 // Labels of metrics. Their values come from closed sets or from the
 // configuration, never from a log, a message or an object.
 const (
+	LabelAnswer  = "answer"
 	LabelBucket  = "bucket"
 	LabelCall    = "call"
 	LabelCause   = "cause"
@@ -10,6 +11,7 @@ const (
 	LabelDetail  = "detail"
 	LabelEnd     = "end"
 	LabelGuard   = "guard"
+	LabelHour    = "hour"
 	LabelOp      = "op"
 	LabelQueue   = "queue"
 	LabelReason  = "reason"

@@ -49,6 +49,7 @@ type Telemetry struct {
 	Tracer trace.Tracer
 	*Instruments
 
+	failures failures
 	metrics  http.Handler
 	provider trace.TracerProvider
 	stop     []func(context.Context) error
@@ -88,7 +89,9 @@ func New(ctx context.Context, cfg Config) (*Telemetry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the Prometheus exporter: %w", err)
 	}
-	options := []metric.Option{metric.WithReader(exporter), metric.WithResource(res)}
+	// Labels are bounded by themselves; the SDK's own limit would silently fold what
+	// many buckets have in many hours into one series.
+	options := []metric.Option{metric.WithReader(exporter), metric.WithResource(res), metric.WithCardinalityLimit(0)}
 	if asked("METRICS") {
 		reader, err := autoexport.NewMetricReader(ctx)
 		if err != nil {

@@ -56,6 +56,7 @@ func TestMetricNames(t *testing.T) {
 	tel.GuardClosed("source x", "refused", true)
 	tel.GuardLimit("source x", 1)
 	tel.MemoryReserved(1)
+	tel.LogRequests(Answers{Bucket: "b", Hour: HourOf(time.Now()), S3: 1})
 
 	page := httptest.NewRecorder()
 	tel.MetricsHandler().ServeHTTP(page, httptest.NewRequest("GET", "/metrics", nil))
