@@ -33,7 +33,7 @@ type Guard interface {
 	// reference is let through after it, so that only this object is refused; an
 	// error that wraps guard.ErrClosed when the whole dependency refuses us, whose
 	// gate then asks reference until it passes; and another when it is not known.
-	Refused(ctx context.Context, cause error, reference func(context.Context) error) (whole bool, err error)
+	Refused(ctx context.Context, cause error, reference func(context.Context) error) error
 }
 
 // Lane is what the requests of one route travel on.

@@ -200,12 +200,12 @@ func (g *fakeGuard) count(n int) {
 	g.max = max(g.max, g.busy)
 }
 
-func (g *fakeGuard) Refused(ctx context.Context, cause error, reference func(context.Context) error) (bool, error) {
+func (g *fakeGuard) Refused(ctx context.Context, cause error, reference func(context.Context) error) error {
 	err := reference(ctx)
 	if object.ClassOf(err) == object.Denied {
-		return true, fmt.Errorf("%w: %w", guard.ErrClosed, cause)
+		return fmt.Errorf("%w: %w", guard.ErrClosed, cause)
 	}
-	return false, err
+	return err
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

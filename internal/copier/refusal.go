@@ -18,7 +18,7 @@ func (c *Copier) refused(ctx context.Context, l *lane, key string, cause error) 
 		g, r = l.SourceGuard, reference{try: l.Source.Reference, last: &l.lastRead, named: l.Route.Source.Reference}
 	}
 	r.refused, r.probe = key, l.Route.ProbeKey()
-	if _, err := g.Refused(ctx, cause, r.ask); err != nil {
+	if err := g.Refused(ctx, cause, r.ask); err != nil {
 		return result{}, err
 	}
 	return result{End: object.EndDenied}, nil

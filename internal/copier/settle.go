@@ -98,7 +98,7 @@ func (c *Copier) look(ctx context.Context, l *lane, key, copyID string) (result,
 	switch {
 	case object.ClassOf(err) == object.Denied:
 		// Whether it is there is not known: Head found it in no listing.
-		if _, err := l.DestinationGuard.Refused(ctx, err, l.Destination.ReadReference); err != nil {
+		if err := l.DestinationGuard.Refused(ctx, err, l.Destination.ReadReference); err != nil {
 			return result{}, err
 		}
 		return result{End: object.EndDenied}, nil

@@ -64,8 +64,7 @@ func (g *Guard) Do(ctx context.Context, op string, bytes int64, call func(contex
 			throttled++
 			wait = max(g.backOff(throttled), min(retryAfter(err), g.cfg.ProbeMax))
 		case object.Refused:
-			_, err := g.Refused(ctx, err, nil)
-			return err
+			return g.Refused(ctx, err, nil)
 		default:
 			return err
 		}

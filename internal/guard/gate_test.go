@@ -274,7 +274,7 @@ func TestIntervalsGrowUntilAReopenedGateHasProvenGood(t *testing.T) {
 			for range 3 { // and before it closes
 				_ = g.Do(t.Context(), "GetObject", 0, answer(denied))
 			}
-			_, _ = g.Refused(t.Context(), denied, func(context.Context) error {
+			_ = g.Refused(t.Context(), denied, func(context.Context) error {
 				if asked {
 					return nil
 				}

@@ -12,14 +12,15 @@ import (
 // reference is a call that was let through before; it is put once for all who
 // were refused before it began.
 //
-//   - (false, nil): the reference was let through after the refusal, so this
-//     object is refused alone.
-//   - (true, err): the reference is refused too (or is nil). The gate is closed,
-//     the reference is what is asked until it passes, and err wraps ErrClosed.
-//   - (false, err): not known. err wraps ErrClosed, or is worth another try.
+//   - nil: the reference was let through after the refusal, so this object is
+//     refused alone.
+//   - An error that wraps ErrClosed: the reference is refused too (or is nil), so
+//     the gate is closed and the reference is what is asked until it passes; or
+//     the gate is closed for another reason.
+//   - Any other error: not known, and worth another try.
 //
 // A gate that is closed already because of a refusal takes the reference over.
-func (g *Guard) Refused(ctx context.Context, cause error, reference func(context.Context) error) (whole bool, err error) {
+func (g *Guard) Refused(ctx context.Context, cause error, reference func(context.Context) error) error {
 	op := opOf(cause)
 	asks, v := g.probe, verdictOf(g.refusal(op, cause))
 	if reference != nil {
@@ -30,12 +31,13 @@ func (g *Guard) Refused(ctx context.Context, cause error, reference func(context
 			}
 			return err
 		}
+		var err error
 		v, err = g.reference(op).ask(ctx, func(ctx context.Context) verdict { return g.send(ctx, asks) })
 		if err == nil && object.ClassOf(v.err) == object.Unavailable {
 			err = g.suspect(ctx)
 		}
 		if err != nil {
-			return false, g.canceled(op, err)
+			return g.canceled(op, err)
 		}
 	}
 
@@ -47,13 +49,13 @@ func (g *Guard) Refused(ctx context.Context, cause error, reference func(context
 			g.asks = asks
 		}
 		g.shut(v.reason, asks)
-		return true, g.closedError(op, cause)
+		return g.closedError(op, cause)
 	case g.breaker.open():
-		return false, g.closedError(op, cause)
+		return g.closedError(op, cause)
 	case v.result == alive && v.reason == "":
-		return false, nil
+		return nil
 	default:
-		return false, v.err
+		return v.err
 	}
 }
 

@@ -2,6 +2,7 @@ package guard
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,28 +19,24 @@ func TestRefusedReferenceDecides(t *testing.T) {
 		name      string
 		reference func(context.Context) error
 		probe     error
-		whole     bool
 		class     object.Class
 		closed    bool
 		reason    string
 	}{
-		{"reference passes", answer(nil), nil, false, "", false, ""},
-		{"reference is absent", answer(failure(object.Absent, "NoSuchKey")), nil, false, "", false, ""},
-		{"reference is denied", answer(failure(object.Denied, "AccessDenied")), nil, true, object.Canceled, true, "refused: AccessDenied"},
-		{"reference is refused", answer(failure(object.Refused, "InvalidAccessKeyId")), nil, true, object.Canceled, true, "refused: InvalidAccessKeyId"},
-		{"no reference", nil, nil, true, object.Canceled, true, "refused: AccessDenied"},
-		{"reference unavailable, source alive", answer(failure(object.Unavailable, "http 500")), nil, false, object.Unavailable, false, ""},
-		{"reference unavailable, source down", answer(failure(object.Unavailable, "http 500")), failure(object.Unavailable, "http 503"), false, object.Canceled, true, "unavailable: http 503"},
-		{"reference hangs, source alive", hang, nil, false, object.Unavailable, false, ""},
-		{"reference throttled", answer(failure(object.Throttled, "SlowDown")), nil, false, object.Throttled, false, ""},
-		{"reference unknown", answer(failure(object.Unknown, "Odd")), nil, false, object.Unknown, false, ""},
+		{"reference passes", answer(nil), nil, "", false, ""},
+		{"reference is absent", answer(failure(object.Absent, "NoSuchKey")), nil, "", false, ""},
+		{"reference is denied", answer(failure(object.Denied, "AccessDenied")), nil, object.Canceled, true, "refused: AccessDenied"},
+		{"reference is refused", answer(failure(object.Refused, "InvalidAccessKeyId")), nil, object.Canceled, true, "refused: InvalidAccessKeyId"},
+		{"no reference", nil, nil, object.Canceled, true, "refused: AccessDenied"},
+		{"reference unavailable, source alive", answer(failure(object.Unavailable, "http 500")), nil, object.Unavailable, false, ""},
+		{"reference unavailable, source down", answer(failure(object.Unavailable, "http 500")), failure(object.Unavailable, "http 503"), object.Canceled, true, "unavailable: http 503"},
+		{"reference hangs, source alive", hang, nil, object.Unavailable, false, ""},
+		{"reference throttled", answer(failure(object.Throttled, "SlowDown")), nil, object.Throttled, false, ""},
+		{"reference unknown", answer(failure(object.Unknown, "Odd")), nil, object.Unknown, false, ""},
 	} {
 		bubble(t, test.name, func(t *testing.T) {
 			g := start(t, testConfig(), answer(test.probe))
-			whole, err := g.Refused(t.Context(), denied, test.reference)
-			if whole != test.whole {
-				t.Errorf("whole is %v", whole)
-			}
+			err := g.Refused(t.Context(), denied, test.reference)
 			wantClass(t, err, test.class, test.closed)
 			s := g.Status()
 			if s.Reason != test.reason || (s.State == StateClosed) != test.closed {
@@ -73,10 +70,7 @@ func TestRefusedGateAsksReference(t *testing.T) {
 					t.Errorf("reason is %q", s.Reason)
 				}
 			}
-			whole, err := g.Refused(t.Context(), failure(object.Denied, "AccessDenied"), reference)
-			if !whole {
-				t.Error("not the whole")
-			}
+			err := g.Refused(t.Context(), failure(object.Denied, "AccessDenied"), reference)
 			wantClass(t, err, object.Canceled, true)
 			time.Sleep(time.Hour)
 			if s := g.Status().State; s != StateClosed && s != StateProbing {
@@ -111,8 +105,8 @@ func TestRefusedSharesOneReference(t *testing.T) {
 		began := time.Now()
 		for range 64 {
 			all.Go(func() {
-				if whole, err := g.Refused(t.Context(), failure(object.Denied, "AccessDenied"), reference); whole || err != nil {
-					t.Errorf("whole %v, %v", whole, err)
+				if err := g.Refused(t.Context(), failure(object.Denied, "AccessDenied"), reference); err != nil {
+					t.Error(err)
 				}
 			})
 		}
@@ -130,21 +124,20 @@ func TestReferenceMustBeginAfterRefusal(t *testing.T) {
 		g := start(t, testConfig(), answer(nil))
 		answers := make(chan error)
 		reference := func(context.Context) error { return <-answers }
-		first, second := make(chan bool), make(chan bool)
-		ask := func(whole chan<- bool) {
-			w, _ := g.Refused(t.Context(), failure(object.Denied, "AccessDenied"), reference)
-			whole <- w
+		first, second := make(chan error), make(chan error)
+		ask := func(verdict chan<- error) {
+			verdict <- g.Refused(t.Context(), failure(object.Denied, "AccessDenied"), reference)
 		}
 		go ask(first)
 		synctest.Wait()
 		go ask(second)
 		synctest.Wait()
 		answers <- nil
-		if <-first {
-			t.Error("the first was told the whole is refused")
+		if err := <-first; err != nil {
+			t.Errorf("the first was told the whole is refused: %v", err)
 		}
 		answers <- failure(object.Denied, "AccessDenied")
-		if !<-second {
+		if !errors.Is(<-second, ErrClosed) {
 			t.Error("the second was settled by a reference from before its refusal")
 		}
 	})
