@@ -36,6 +36,8 @@ type wiring struct {
 	sqs    *sqs.Client
 	aws    aws.Config
 	names  map[string]int // of guards and consumers, how often each was asked for
+	// wrap decorates the stores' transports; nil leaves them.
+	wrap func(http.RoundTripper) http.RoundTripper
 }
 
 func (w *wiring) wire(ctx context.Context, role Role) error {
@@ -282,6 +284,9 @@ func (w *wiring) s3(region string, atOnce int) *s3.Client {
 
 // traced gives every request a client span when spans go anywhere.
 func (w *wiring) traced(t http.RoundTripper) http.RoundTripper {
+	if w.wrap != nil {
+		t = w.wrap(t)
+	}
 	if !w.tel.Tracing() {
 		return t
 	}

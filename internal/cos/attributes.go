@@ -23,6 +23,7 @@ func attributes(h http.Header) object.Attributes {
 		ContentLanguage: list(h, "Content-Language"),
 		CacheControl:    list(h, "Cache-Control"),
 		Expires:         h.Get("Expires"),
+		StorageClass:    h.Get("X-Cos-Storage-Class"),
 	}
 	if tag := h.Get("Etag"); strings.HasPrefix(tag, `"`) {
 		a.ETag = tag

@@ -29,6 +29,7 @@ type Set struct {
 // pattern is one brace-free pattern.
 type pattern struct {
 	text    string
+	from    string // the glob as it was given, braces and all
 	literal string // the text before the first wildcard, unescaped
 	prefix  string // what every key that matches begins with
 	kind    kind
@@ -54,6 +55,9 @@ func Compile(patterns ...string) (Set, error) {
 			errs = append(errs, fmt.Errorf("glob %q: %w", text, err))
 			continue
 		}
+		for i := range ps {
+			ps[i].from = text
+		}
 		s.patterns = append(s.patterns, ps...)
 	}
 	return s, errors.Join(errs...)
@@ -61,12 +65,19 @@ func Compile(patterns ...string) (Set, error) {
 
 // Match reports whether any pattern matches the whole key.
 func (s Set) Match(key string) bool {
+	_, ok := s.Find(key)
+	return ok
+}
+
+// Find returns the first glob, as it was given to Compile, that matches the whole
+// key.
+func (s Set) Find(key string) (glob string, ok bool) {
 	for i := range s.patterns {
 		if s.patterns[i].match(key) {
-			return true
+			return s.patterns[i].from, true
 		}
 	}
-	return false
+	return "", false
 }
 
 // Empty reports whether the set has no pattern.

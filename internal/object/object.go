@@ -13,6 +13,7 @@ type Attributes struct {
 	LastModified time.Time
 	CRC64        uint64 // COS's CRC-64/ECMA of the whole object
 	HasCRC64     bool   // some old objects have none: unknown, not wrong
+	StorageClass string // as the store calls it, "" is its standard class; it does not travel
 
 	ContentType        string
 	ContentEncoding    string

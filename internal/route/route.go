@@ -65,15 +65,43 @@ func (t *Table) Routes() []*Route { return t.routes }
 // A signed source carries no key with "." or ".." as a segment: whatever server
 // or proxy on the way resolves paths, a stranger's "model/../private" must not
 // fetch "private" with our signature.
-func (r *Route) Carries(key string) bool {
+func (r *Route) Carries(key string) bool { return r.Decide(key).Carries }
+
+// Decision is what the filters of a route say of a key, and which of them decided.
+type Decision struct {
+	Carries bool   `json:"carries"`
+	By      Rule   `json:"by"`
+	Glob    string `json:"glob,omitempty"` // as it stands in the configuration; "" where none decided
+}
+
+// Rule is what decides whether a key is carried.
+type Rule string
+
+// The rules.
+const (
+	ByInclude  Rule = "include"
+	ByExclude  Rule = "exclude"
+	ByNoMatch  Rule = "no include matches"
+	ByNoFilter Rule = "no include is set"
+	ByDots     Rule = `"." or ".." as a segment, from a signed source`
+)
+
+// Decide is Carries with its reason.
+func (r *Route) Decide(key string) Decision {
 	signed := r.Source.Read != config.ReadAnonymous
-	switch {
-	case signed && dotted(key), r.exclude.Match(key):
-		return false
-	case r.include.Empty():
-		return !signed
+	if signed && dotted(key) {
+		return Decision{By: ByDots}
 	}
-	return r.include.Match(key)
+	if glob, ok := r.exclude.Find(key); ok {
+		return Decision{By: ByExclude, Glob: glob}
+	}
+	if r.include.Empty() {
+		return Decision{Carries: !signed, By: ByNoFilter}
+	}
+	if glob, ok := r.include.Find(key); ok {
+		return Decision{Carries: true, By: ByInclude, Glob: glob}
+	}
+	return Decision{By: ByNoMatch}
 }
 
 // dotted reports whether a segment of key is "." or "..".

@@ -168,3 +168,25 @@ func BenchmarkCarries(b *testing.B) {
 		r.Carries("img/2026/09/04/a-rather-usual-name-of-an-asset.webp")
 	}
 }
+
+// On call one asks which glob it was.
+func TestDecideNamesWhatDecided(t *testing.T) {
+	open, filtered := config.Route{Source: config.Source{Read: config.ReadAnonymous}}, signed("media", "model/**", "img/{a,b}/*")
+	filtered.Exclude = []string{"model/tmp/**"}
+	for _, tt := range []struct {
+		route config.Route
+		key   string
+		want  Decision
+	}{
+		{open, "any", Decision{Carries: true, By: ByNoFilter}},
+		{filtered, "img/b/x", Decision{Carries: true, By: ByInclude, Glob: "img/{a,b}/*"}},
+		{filtered, "model/tmp/x", Decision{By: ByExclude, Glob: "model/tmp/**"}},
+		{filtered, "private", Decision{By: ByNoMatch}},
+		{filtered, "model/../private", Decision{By: ByDots}},
+		{signed("media"), "any", Decision{By: ByNoFilter}},
+	} {
+		if diff := cmp.Diff(tt.want, only(t, tt.route).Decide(tt.key)); diff != "" {
+			t.Errorf("%q: (-want +got)\n%s", tt.key, diff)
+		}
+	}
+}

@@ -119,6 +119,7 @@ func told(m middleware.Metadata) object.Attributes {
 		Size: max(0, resp.ContentLength), ETag: h.Get("Etag"), LastModified: modified,
 		ContentType: h.Get("Content-Type"), ContentEncoding: h.Get("Content-Encoding"), ContentLanguage: h.Get("Content-Language"),
 		ContentDisposition: h.Get("Content-Disposition"), CacheControl: h.Get("Cache-Control"), Expires: h.Get("Expires"),
+		StorageClass: h.Get("X-Amz-Storage-Class"),
 	}
 	for name, values := range h {
 		if name, is := strings.CutPrefix(name, "X-Amz-Meta-"); is {
