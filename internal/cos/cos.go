@@ -1,4 +1,5 @@
-// Package cos reads objects from Tencent COS; it is the copier's Source.
+// Package cos reads objects from Tencent COS and lists them; it is the copier's
+// Source.
 //
 // What it promises: no answer that is not authentically COS's becomes an object
 // or "absent"; a ranged read yields exactly the bytes of one version that were
@@ -45,7 +46,10 @@ var ownHost = regexp.MustCompile(`^[a-z0-9-]+-[0-9]+\.(cos|cos-internal)\.[a-z0-
 
 // Source reads one COS bucket.
 type Source struct {
-	client *sdk.Client
+	client *sdk.Client  // reads objects
+	http   *http.Client // lists; the SDK has changed its own
+	base   *url.URL
+	signed bool
 }
 
 // New wires a Source; it reads the credentials file and opens no socket.
@@ -72,15 +76,20 @@ func New(cfg Config, transport http.RoundTripper) (*Source, error) {
 		}
 		transport = signing{credentials: c, next: transport}
 	}
-	// The SDK changes the client that it is given, so this one is nobody else's.
-	client := sdk.NewClient(&sdk.BaseURL{BucketURL: base}, &http.Client{
-		Transport:     transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	})
+	plain := func() *http.Client {
+		return &http.Client{
+			Transport:     transport,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		}
+	}
+	// The SDK changes the client that it is given, so that one is nobody else's.
+	client := sdk.NewClient(&sdk.BaseURL{BucketURL: base}, plain())
 	client.Conf.RetryOpt = sdk.RetryOptions{Count: 1}
-	client.UserAgent = "objectferry " + sdk.UserAgent
-	return &Source{client: client}, nil
+	client.UserAgent = userAgent
+	return &Source{client: client, http: plain(), base: base, signed: cfg.Signed}, nil
 }
+
+const userAgent = "objectferry " + sdk.UserAgent
 
 // bucketURL checks where objects are read from: https, or plain http on this
 // machine; COS's own hosts unless a custom domain was asked for.

@@ -72,7 +72,7 @@ func statusMeaning(code int) meaning {
 // classify turns what the SDK returned into an *object.Error. The SDK's own error
 // text is never used: it holds the decoded key, and asking an answerless one for
 // it panics.
-func classify(ctx context.Context, key string, resp *http.Response, err error) error {
+func classify(ctx context.Context, op, key string, resp *http.Response, err error) error {
 	e := &object.Error{Side: object.Source, Op: op, Key: key}
 	if resp == nil {
 		class, interrupted := object.Interrupted(ctx)
@@ -90,7 +90,7 @@ func classify(ctx context.Context, key string, resp *http.Response, err error) e
 		if m.class == object.Throttled { // a gateway's limit is a limit all the same
 			e.Class = object.Throttled
 		}
-		e.Err, e.Hint = errors.New("the answer has no x-cos-request-id, so it is not COS's"), hintNotCOS
+		e.Err, e.Hint = errNotCOS, hintNotCOS
 		return e
 	}
 	m, known := meaning{}, false
@@ -104,6 +104,13 @@ func classify(ctx context.Context, key string, resp *http.Response, err error) e
 	e.Class, e.Hint = m.class, m.hint
 	e.Err = fmt.Errorf("request %s", resp.Header.Get("X-Cos-Request-Id"))
 	return e
+}
+
+var errNotCOS = errors.New("the answer has no x-cos-request-id, so it is not COS's")
+
+// notCOS is the error for a success that COS did not answer.
+func notCOS(op, key string, resp *http.Response) error {
+	return &object.Error{Side: object.Source, Op: op, Key: key, Class: object.Unavailable, Code: status(resp.StatusCode), Err: errNotCOS, Hint: hintNotCOS}
 }
 
 // cause is what went wrong without the URL, which repeats the key.

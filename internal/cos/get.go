@@ -109,12 +109,11 @@ func (s *Source) do(ctx context.Context, key, byteRange, pin string) (answer, er
 		a.Response = resp.Response
 	}
 	if err != nil {
-		return a, classify(ctx, key, a.Response, err)
+		return a, classify(ctx, op, key, a.Response, err)
 	}
 	if !authentic(resp.Header) {
 		resp.Body.Close()
-		return a, &object.Error{Side: object.Source, Op: op, Key: key, Class: object.Unavailable, Code: status(resp.StatusCode),
-			Err: errors.New("the answer has no x-cos-request-id, so it is not COS's"), Hint: hintNotCOS}
+		return a, notCOS(op, key, resp.Response)
 	}
 	if resp.Uncompressed {
 		resp.Body.Close()

@@ -73,12 +73,11 @@ func (s *Store) look(ctx context.Context, key string) (object.Found, error) {
 // whole prefix, so a refusal is no word that something is there. Who may list
 // sees the key all the same. Where it is not listed the refusal, denied, stands.
 func (s *Store) list(ctx context.Context, key string, denied error) (object.Found, error) {
-	const op = "ListObjectsV2"
 	out, err := s.client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{
 		Bucket: &s.cfg.Bucket, Prefix: &key, MaxKeys: aws.Int32(1), EncodingType: types.EncodingTypeUrl, ExpectedBucketOwner: s.owner,
 	})
 	if err != nil {
-		if e := classify(ctx, object.Destination, op, key, reads, err); e.Class != object.Denied {
+		if e := classify(ctx, object.Destination, opList, key, reads, err); e.Class != object.Denied {
 			return object.Found{}, e
 		}
 		return object.Found{}, denied

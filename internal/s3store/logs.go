@@ -139,7 +139,7 @@ func (l *LogStore) List(ctx context.Context, bucket, prefix, startAfter string) 
 		for {
 			out, err := l.client.ListObjectsV2(ctx, in)
 			if err != nil {
-				yield(LogObject{}, classify(ctx, object.Logs, "ListObjectsV2", prefix, reads, err))
+				yield(LogObject{}, classify(ctx, object.Logs, opList, prefix, reads, err))
 				return
 			}
 			for _, o := range out.Contents {
@@ -152,7 +152,7 @@ func (l *LogStore) List(ctx context.Context, bucket, prefix, startAfter string) 
 				return
 			}
 			if aws.ToString(out.NextContinuationToken) == "" {
-				yield(LogObject{}, &object.Error{Side: object.Logs, Op: "ListObjectsV2", Key: prefix, Class: object.Unavailable,
+				yield(LogObject{}, &object.Error{Side: object.Logs, Op: opList, Key: prefix, Class: object.Unavailable,
 					Err: errors.New("the listing goes on but says not where")})
 				return
 			}

@@ -4,8 +4,6 @@ import (
 	"encoding/xml"
 	"net/http"
 	"strconv"
-	"strings"
-	"time"
 )
 
 type listedObject struct {
@@ -16,6 +14,7 @@ type listedObject struct {
 
 type listBucketResult struct {
 	XMLName              xml.Name `xml:"ListBucketResult"`
+	EncodingType         string   `xml:",omitempty"`
 	Name, Prefix, Marker string
 	MaxKeys              int
 	IsTruncated          bool
@@ -23,32 +22,34 @@ type listBucketResult struct {
 	Contents             []listedObject `xml:"Contents"`
 }
 
-// listing is GET Bucket: the first keys in order, with prefix, marker and
-// max-keys but without a delimiter.
+// listing is GET Bucket: the keys after marker in the order of their bytes, with
+// prefix, max-keys and encoding-type, but without a delimiter. NextMarker is the
+// last key that was told.
 func (s *Server) listing(q *Request) *answer {
 	v := q.http.URL.Query()
 	most, err := strconv.Atoi(v.Get("max-keys"))
 	if err != nil || most < 0 || most > 1000 {
 		most = 1000
 	}
-	list := listBucketResult{Name: s.bucket, Prefix: v.Get("prefix"), Marker: v.Get("marker"), MaxKeys: most}
-	for _, key := range s.Keys() {
-		o := s.store.get(key)
-		if o == nil || !strings.HasPrefix(key, list.Prefix) || key <= list.Marker && list.Marker != "" {
-			continue
-		}
+	text := func(s string) string { return s }
+	if v.Get("encoding-type") == "url" {
+		text = encode
+	}
+	prefix, marker := v.Get("prefix"), v.Get("marker")
+	list := listBucketResult{EncodingType: v.Get("encoding-type"), Name: s.bucket, Prefix: text(prefix), Marker: text(marker), MaxKeys: most}
+	for key, o := range s.store.after(prefix, marker) {
 		if len(list.Contents) == most {
-			list.IsTruncated = true
+			list.IsTruncated = most > 0
 			break
 		}
 		class := o.StorageClass
 		if class == "" {
 			class = "STANDARD"
 		}
-		list.NextMarker = key
+		list.NextMarker = text(key)
 		list.Contents = append(list.Contents, listedObject{
-			Key: key, ETag: o.ETag, Size: o.content.size(), StorageClass: class,
-			LastModified: o.LastModified.UTC().Format(time.RFC3339),
+			Key: text(key), ETag: o.ETag, Size: o.content.size(), StorageClass: class,
+			LastModified: o.LastModified.UTC().Format("2006-01-02T15:04:05.000Z"),
 		})
 	}
 	if !list.IsTruncated {

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"hash/crc64"
 	"io"
+	"iter"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -73,6 +75,7 @@ func (o *stored) archived() bool {
 type store struct {
 	mu      sync.RWMutex
 	objects map[string]*stored
+	sorted  []string // the keys in order; nil when it must be made again
 }
 
 func (st *store) get(key string) *stored {
@@ -91,7 +94,40 @@ func (st *store) put(key string, c content, a Attributes) {
 	}
 	st.mu.Lock()
 	defer st.mu.Unlock()
+	if st.objects[key] == nil {
+		st.sorted = nil
+	}
 	st.objects[key] = &stored{Attributes: a, content: c}
+}
+
+// keys returns the keys in the order of their bytes; nobody changes the slice.
+func (st *store) keys() []string {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.sorted == nil {
+		st.sorted = slices.Sorted(maps.Keys(st.objects))
+	}
+	return st.sorted
+}
+
+// after yields the objects in order whose keys begin with prefix and come after
+// marker.
+func (st *store) after(prefix, marker string) iter.Seq2[string, *stored] {
+	return func(yield func(string, *stored) bool) {
+		keys := st.keys()
+		from, there := slices.BinarySearch(keys, max(prefix, marker))
+		if there && keys[from] == marker {
+			from++
+		}
+		for _, key := range keys[from:] {
+			if !strings.HasPrefix(key, prefix) {
+				return
+			}
+			if o := st.get(key); o != nil && !yield(key, o) {
+				return
+			}
+		}
+	}
 }
 
 // Put stores body under key, replacing what was there. body must not be changed
@@ -105,6 +141,7 @@ func (s *Server) Delete(key string) {
 	s.store.mu.Lock()
 	defer s.store.mu.Unlock()
 	delete(s.store.objects, key)
+	s.store.sorted = nil
 }
 
 // Get returns the bytes and attributes of key, ETag and LastModified filled in.
@@ -131,11 +168,7 @@ func (s *Server) CRC64(key string) (uint64, bool) {
 }
 
 // Keys returns all keys, sorted.
-func (s *Server) Keys() []string {
-	s.store.mu.RLock()
-	defer s.store.mu.RUnlock()
-	return slices.Sorted(maps.Keys(s.store.objects))
-}
+func (s *Server) Keys() []string { return slices.Clone(s.store.keys()) }
 
 // ecma is COS's polynomial. MakeTable returns the library's own table.
 func ecma() *crc64.Table { return crc64.MakeTable(crc64.ECMA) }

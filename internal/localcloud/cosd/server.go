@@ -30,6 +30,7 @@ type Behaviour struct {
 	ForceDownload      bool // answers carry x-cos-force-download and Content-Disposition: attachment
 	NoSuchBucket       bool // every answer is 404 NoSuchBucket
 	PathStyleForbidden bool // every answer is 403 PathStyleDomainForbidden
+	ListDenied         bool // nobody may list the bucket, whatever else may be read
 
 	LatencyMin, LatencyMax time.Duration // round trip before the first byte, uniform in between
 	BytesPerSecond         int64         // of bodies, per connection; 0 is no cap
@@ -148,7 +149,7 @@ func (s *Server) answer(b *Behaviour, q *Request) *answer {
 		return s.refuse(q, err)
 	}
 	if q.Key == "" {
-		if !q.Signed && !b.PublicRead {
+		if b.ListDenied || !q.Signed && !b.PublicRead {
 			return s.refuse(q, errAccessDenied)
 		}
 		return s.listing(q)
