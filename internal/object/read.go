@@ -18,6 +18,9 @@ type Found struct {
 	Exists  bool
 	Deleted bool   // a delete marker stands there: deleted overseas on purpose
 	CopyID  string // the random id of the copy that wrote it; "" when it was not objectferry
+	// SourceETag and SourceCRC64 name the source's version that the copy carried; ""
+	// when they are not known.
+	SourceETag, SourceCRC64 string
 }
 
 // Provenance is kept in the metadata of what we write: where it came from.

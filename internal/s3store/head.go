@@ -102,7 +102,8 @@ func (s *Store) found(op, key string, a object.Attributes) (object.Found, error)
 			Err: errNoETag, Hint: hintNotS3}
 	}
 	a.Metadata = decoded(a.Metadata)
-	return object.Found{Attributes: a, Exists: true, CopyID: a.Metadata[metaCopy]}, nil
+	return object.Found{Attributes: a, Exists: true, CopyID: a.Metadata[metaCopy],
+		SourceETag: a.Metadata[metaETag], SourceCRC64: a.Metadata[metaCRC64]}, nil
 }
 
 // told are the attributes that the headers of an answer tell; of a ranged read

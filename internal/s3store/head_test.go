@@ -111,7 +111,7 @@ func TestHeadReadsBackWhatPutWrote(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := object.Found{Attributes: a, Exists: true, CopyID: "id"}
+	want := object.Found{Attributes: a, Exists: true, CopyID: "id", SourceETag: `"src"`, SourceCRC64: "42"}
 	want.Size, want.ETag = 7, `"e"`
 	want.Metadata["ferry-copy"], want.Metadata["ferry-etag"] = "id", `"src"`
 	want.Metadata["ferry-crc64"], want.Metadata["ferry-modified"] = "42", "2026-09-04T08:03:42Z"

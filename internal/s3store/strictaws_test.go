@@ -97,7 +97,7 @@ func TestWrittenObjectIsThatOfTheSource(t *testing.T) {
 		for name, value := range map[string]string{"copy": "id", "etag": `"src"`, "crc64": "42", "modified": provenance.LastModified} {
 			want.Metadata["ferry-"+name] = value
 		}
-		if diff := cmp.Diff(object.Found{Attributes: want, Exists: true, CopyID: "id"}, found); diff != "" {
+		if diff := cmp.Diff(object.Found{Attributes: want, Exists: true, CopyID: "id", SourceETag: `"src"`, SourceCRC64: "42"}, found); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", key, diff)
 		}
 	}
