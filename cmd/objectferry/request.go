@@ -30,14 +30,17 @@ const (
 
 func newRequestCommand() *cobra.Command {
 	var configFile, bucket, from string
+	var encoded bool
 	c := &cobra.Command{
 		Use:   "request --bucket B [KEY... | --from FILE]",
 		Short: "Ask for keys by hand: warm a domain before it is cut over",
 		Long: `Ask for keys by hand, as a visitor's miss would.
 
 Keys are given as they are, decoded; --from reads one a line, and "-" is standard
-input. The route's filters are asked; the memory of keys that were asked for a
-moment ago is not. An object that is there already is left alone.
+input. --encoded takes them percent-encoded, as messages have them, for keys that
+hold line feeds or other strange bytes. The route's filters are asked; the memory
+of keys that were asked for a moment ago is not. An object that is there already is
+left alone.
 
 Exit code 3 says that some keys were not requested; each is named.`,
 		Example: `  objectferry request --bucket overseas-media img/a.jpg 'img/b c.jpg'
@@ -48,6 +51,7 @@ Exit code 3 says that some keys were not requested; each is named.`,
 	c.Flags().StringVar(&configFile, "config", "objectferry.yaml", "configuration `file`")
 	c.Flags().StringVar(&bucket, "bucket", "", "the S3 bucket that visitors read")
 	c.Flags().StringVar(&from, "from", "", "`file` with one key a line, or - for standard input")
+	c.Flags().BoolVar(&encoded, "encoded", false, "keys are percent-encoded, as in messages")
 	c.RunE = func(c *cobra.Command, keys []string) error {
 		if bucket == "" {
 			return wrongUsage(c, errors.New("request needs --bucket"))
@@ -79,7 +83,7 @@ Exit code 3 says that some keys were not requested; each is named.`,
 		sender := queue.NewSender(client, nil, queue.SenderConfig{Name: "sync", URL: r.QueueURL(cfg.Queues.Sync)}, telemetry.Nop())
 		defer closeSender(c.Context(), sender)
 
-		q := requester{route: r, sender: sender, stderr: c.ErrOrStderr()}
+		q := requester{route: r, sender: sender, stderr: c.ErrOrStderr(), encoded: encoded}
 		if from == "" {
 			for _, key := range keys {
 				q.add(c.Context(), key)
@@ -123,6 +127,7 @@ type requester struct {
 	route   *route.Route
 	sender  *queue.Sender
 	stderr  io.Writer
+	encoded bool // keys come percent-encoded
 	pending []queue.Entry
 	keys    []string // of pending
 
@@ -155,6 +160,15 @@ func (q *requester) lines(ctx context.Context, in io.Reader) error {
 }
 
 func (q *requester) add(ctx context.Context, key string) {
+	if q.encoded {
+		decoded, err := syncrequest.UnescapeKey(key)
+		if err != nil {
+			q.failed++
+			fmt.Fprintf(q.stderr, "key %q: %v\n", key, err)
+			return
+		}
+		key = decoded
+	}
 	if !q.route.Carries(key) {
 		q.filtered++
 		fmt.Fprintf(q.stderr, "key %q: the route of bucket %q does not carry it\n", key, q.route.Bucket)

@@ -13,12 +13,12 @@ import (
 	"github.com/objectferry/objectferry/internal/telemetry"
 )
 
-// Lane wires what one route's requests travel on, as the service does, for the
-// on-call commands that ask what it would be answered. Its guards do not probe: a
-// gate that closes stays closed. Every request to a store goes through wrap. Lane
-// opens no socket.
-func Lane(ctx context.Context, cfg *config.Config, r *route.Route, wrap func(http.RoundTripper) http.RoundTripper) (copier.Lane, error) {
-	w := &wiring{app: &App{}, cfg: cfg, tel: telemetry.Nop(), names: map[string]int{}, wrap: wrap}
+// Lane wires what one route's requests travel on, as the service does, for
+// commands that only look. Every request to a store goes through looks, which is
+// to let no write pass; the guards need none to judge, and a gate that closes stays
+// closed. Lane opens no socket.
+func Lane(ctx context.Context, cfg *config.Config, r *route.Route, looks func(http.RoundTripper) http.RoundTripper) (copier.Lane, error) {
+	w := &wiring{app: &App{}, cfg: cfg, tel: telemetry.Nop(), names: map[string]int{}, looks: looks}
 	var err error
 	if w.aws, err = awsconfig.LoadDefaultConfig(ctx, awsconfig.WithRegion(cfg.Region)); err != nil {
 		return copier.Lane{}, fmt.Errorf("load AWS configuration: %w", err)

@@ -36,8 +36,9 @@ type wiring struct {
 	sqs    *sqs.Client
 	aws    aws.Config
 	names  map[string]int // of guards and consumers, how often each was asked for
-	// wrap decorates the stores' transports; nil leaves them.
-	wrap func(http.RoundTripper) http.RoundTripper
+	// A command that only looks gives its own decorator of the stores' transports,
+	// and its guards ask by reading alone.
+	looks func(http.RoundTripper) http.RoundTripper
 }
 
 func (w *wiring) wire(ctx context.Context, role Role) error {
@@ -254,7 +255,7 @@ func (w *wiring) destination(r *route.Route) (copier.Destination, *guard.Guard, 
 	atOnce := 2 * slots(w.cfg.Copy.Concurrency) // a look and a write for each
 	store := s3store.New(w.s3(d.Region, atOnce), s3store.Config{Bucket: r.Bucket, ExpectedOwner: d.ExpectedOwner, SSE: d.SSE, KMSKey: d.KMSKeyID(), StorageClass: d.StorageClass, Probe: r.ProbeKey()})
 	g, err := w.guard("destination "+r.Bucket, object.Destination, atOnce, func(ctx context.Context) error {
-		if err := alive(store.ReadReference)(ctx); err != nil {
+		if err := alive(store.ReadReference)(ctx); err != nil || w.looks != nil {
 			return err
 		}
 		// A refusal of writes alone (a disabled key, say) is not seen by reading; a
@@ -284,8 +285,8 @@ func (w *wiring) s3(region string, atOnce int) *s3.Client {
 
 // traced gives every request a client span when spans go anywhere.
 func (w *wiring) traced(t http.RoundTripper) http.RoundTripper {
-	if w.wrap != nil {
-		t = w.wrap(t)
+	if w.looks != nil {
+		t = w.looks(t)
 	}
 	if !w.tel.Tracing() {
 		return t
