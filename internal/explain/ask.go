@@ -29,8 +29,9 @@ type Answer struct {
 	CRC64        string     `json:"crc64,omitempty"` // CRC-64/ECMA in decimal
 	StorageClass string     `json:"storage_class,omitempty"`
 	LastModified *time.Time `json:"last_modified,omitempty"`
-	CopyID       string     `json:"copy_id,omitempty"` // the ferry's, when the ferry wrote it
-	Code         string     `json:"code,omitempty"`    // the vendor's, of a refusal
+	CopyID       string     `json:"copy_id,omitempty"`     // the ferry's, when the ferry wrote it
+	SourceETag   string     `json:"source_etag,omitempty"` // of the version that the ferry copied
+	Code         string     `json:"code,omitempty"`        // the vendor's, of a refusal
 	Note         string     `json:"note,omitempty"`
 }
 
@@ -134,7 +135,7 @@ func (d *destination) answer(ctx context.Context, key string) *Answer {
 		return refusal(d.err)
 	case d.found.Exists:
 		a := found(d.found.Attributes)
-		a.CopyID = d.found.CopyID
+		a.CopyID, a.SourceETag = d.found.CopyID, d.found.SourceETag
 		return a
 	case d.found.Deleted:
 		return &Answer{State: Deleted}

@@ -64,9 +64,11 @@ func (x *Explainer) steps(e *Explanation, r *route.Route) []Step {
 	return s
 }
 
-// presentText compares what can be compared.
+// presentText compares what can be compared: of somebody else's object no more than
+// the size says that it is another.
 func presentText(e *Explanation) string {
-	if from := e.Source; from.State == Present && *from.Size != *e.Destination.Size {
+	from, to := e.Source, e.Destination
+	if from.State == Present && (*from.Size != *to.Size || to.SourceETag != "" && from.ETag != to.SourceETag) {
 		return "the source has another version of it, but what stands overseas is never replaced; delete it there to have it carried anew"
 	}
 	return "nothing: visitors are served by S3"
