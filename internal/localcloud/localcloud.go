@@ -87,7 +87,7 @@ func Start(c Config) (*Site, error) {
 	s.Cloud.CreateBucket(LogBucket, strictaws.Bucket{Notify: []strictaws.Notification{{ID: "logs", Queue: LogsQueue, Prefix: LogPrefix}}})
 	s.AddBucket(Bucket, c.Bucket)
 
-	s.Edge, err = edge.New(nil, edge.Config{S3: s.S3URL + "/" + Bucket, COS: s.COS.URL()})
+	s.Edge, err = edge.New(nil, edge.Config{Distribution: edge.Fallback(s.S3URL+"/"+Bucket, s.COS.URL())})
 	if err != nil {
 		s.Close()
 		return nil, err

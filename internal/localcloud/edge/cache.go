@@ -4,6 +4,10 @@ import (
 	"bytes"
 	"maps"
 	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -13,15 +17,15 @@ const (
 	maxBytes = 1 << 20 // of body of each
 )
 
-// cache keeps final errors and, if asked to, small objects for a short while.
+// cache keeps final errors and small objects for a while.
 type cache struct {
-	errorTTL, objectTTL time.Duration
+	now func() time.Time
 
 	mu   sync.Mutex
 	kept map[string]*answer
 }
 
-// answer is a kept answer.
+// answer is a kept answer, as the origin gave it.
 type answer struct {
 	until  time.Time
 	status int
@@ -29,31 +33,89 @@ type answer struct {
 	body   []byte
 }
 
-func newCache(errorTTL, objectTTL time.Duration) *cache {
-	return &cache{errorTTL: errorTTL, objectTTL: objectTTL, kept: map[string]*answer{}}
-}
-
-func name(r *http.Request) string { return r.Method + " " + r.RequestURI }
+func newCache(now func() time.Time) *cache { return &cache{now: now, kept: map[string]*answer{}} }
 
 // conditional reports whether r asks for less than the whole object.
 func conditional(r *http.Request) bool {
-	return r.Header.Get("Range") != "" || r.Header.Get("If-None-Match") != "" || r.Header.Get("If-Modified-Since") != ""
+	for _, name := range []string{"Range", "If-None-Match", "If-Modified-Since", "If-Match", "If-Unmodified-Since"} {
+		if r.Header.Get(name) != "" {
+			return true
+		}
+	}
+	return false
 }
 
-func (c *cache) get(r *http.Request) (*answer, bool) {
-	if c.errorTTL == 0 && c.objectTTL == 0 || conditional(r) {
-		return nil, false
-	}
+// get finds what may be answered without asking. An error answers for every part
+// of an object; a kept object answers for the whole only.
+func (c *cache) get(name string, r *http.Request) (*answer, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	a, ok := c.kept[name(r)]
-	return a, ok && time.Now().Before(a.until)
+	a, ok := c.kept[name]
+	return a, ok && c.now().Before(a.until) && (a.status >= 400 || !conditional(r))
 }
 
 func (a *answer) write(w http.ResponseWriter) {
-	maps.Copy(w.Header(), a.header)
 	w.WriteHeader(a.status)
 	w.Write(a.body) // a visitor who has gone is no matter
+}
+
+// name is what tells kept answers apart.
+func (b *Behaviour) name(r *http.Request) string {
+	path, query, _ := strings.Cut(r.RequestURI, "?")
+	if b.Query {
+		path += "?" + query
+	}
+	return r.Method + " " + path + " " + b.accepted(r)
+}
+
+// lifetime is for how long an answer is kept.
+func (e *Edge) lifetime(b *Behaviour, r *http.Request, resp *http.Response) time.Duration {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return 0
+	}
+	age, refused := said(resp.Header, e.cache.now())
+	if least, ok := e.dist.ErrorTTL[resp.StatusCode]; ok {
+		minded := []int{http.StatusNotFound, http.StatusGone, http.StatusRequestURITooLong, http.StatusNotImplemented}
+		if refused && slices.Contains(minded, resp.StatusCode) {
+			return 0
+		}
+		return max(least, min(age, b.TTL.Max))
+	}
+	if resp.StatusCode != http.StatusOK || conditional(r) {
+		return 0
+	}
+	if age < 0 && !refused {
+		age = b.TTL.Default
+	}
+	return min(max(age, b.TTL.Min), b.TTL.Max)
+}
+
+var maxAge = regexp.MustCompile(`(?:^|[, ])(s-maxage|max-age)=(\d+)`)
+
+// said is for how long an origin wants its answer kept, below 0 when it does not
+// say, and whether it wants it not kept at all.
+func said(h http.Header, now time.Time) (age time.Duration, refused bool) {
+	control := strings.ToLower(strings.Join(h.Values("Cache-Control"), ","))
+	for _, word := range []string{"no-store", "no-cache", "private"} {
+		if strings.Contains(control, word) {
+			return 0, true
+		}
+	}
+	found := map[string]time.Duration{}
+	for _, m := range maxAge.FindAllStringSubmatch(control, -1) {
+		seconds, _ := strconv.Atoi(m[2]) // digits; too many are no age
+		found[m[1]] = time.Duration(seconds) * time.Second
+	}
+	if age, ok := found["s-maxage"]; ok {
+		return age, false
+	}
+	if age, ok := found["max-age"]; ok {
+		return age, false
+	}
+	if at, err := http.ParseTime(h.Get("Expires")); err == nil {
+		return max(at.Sub(now), 0), false
+	}
+	return -1, false
 }
 
 // recording collects a body while it is passed on; nil in c keeps nothing.
@@ -65,20 +127,12 @@ type recording struct {
 	body bytes.Buffer
 }
 
-// record begins to keep resp if it is one to be kept.
-func (c *cache) record(r *http.Request, resp *http.Response, header http.Header) *recording {
-	ttl := time.Duration(0)
-	switch {
-	case conditional(r) || r.Method != http.MethodGet && r.Method != http.MethodHead:
-	case resp.StatusCode >= 400:
-		ttl = c.errorTTL
-	case resp.StatusCode == http.StatusOK:
-		ttl = c.objectTTL
-	}
-	if ttl == 0 {
+// record begins to keep resp for ttl.
+func (c *cache) record(name string, resp *http.Response, ttl time.Duration) *recording {
+	if ttl <= 0 {
 		return &recording{}
 	}
-	return &recording{c: c, name: name(r), ttl: ttl, a: answer{status: resp.StatusCode, header: header.Clone()}}
+	return &recording{c: c, name: name, ttl: ttl, a: answer{status: resp.StatusCode, header: maps.Clone(resp.Header)}}
 }
 
 // Write implements io.Writer and never fails: it must not end the visitor's answer.
@@ -98,7 +152,7 @@ func (k *recording) done() {
 	if k.c == nil {
 		return
 	}
-	k.a.body, k.a.until = k.body.Bytes(), time.Now().Add(k.ttl)
+	k.a.body, k.a.until = k.body.Bytes(), k.c.now().Add(k.ttl)
 	k.c.mu.Lock()
 	defer k.c.mu.Unlock()
 	if len(k.c.kept) >= maxKept {

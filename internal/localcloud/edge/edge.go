@@ -1,18 +1,18 @@
-// Package edge is a small HTTP edge that does what CloudFront's origin group
+// Package edge is a small HTTP edge that does what a CloudFront distribution
 // does: it asks S3 first and COS when S3 answers 403 or 404, so that a visitor
-// is served either way.
+// is served either way. What it does in detail is a Distribution, which can be
+// read from a CloudFormation template.
 //
 // The visitor's path reaches the origin byte for byte. Only GET, HEAD and
-// OPTIONS fail over. The answer says in X-Origin who gave it. Safe for
-// concurrent use.
+// OPTIONS fail over. The answer says in X-Origin who gave it. TLS and
+// compression by the edge itself are left out. Safe for concurrent use.
 package edge
 
 import (
 	"errors"
-	"fmt"
 	"io"
+	"maps"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -24,22 +24,14 @@ const (
 	OriginHeader = "X-Origin"
 	S3           = "s3"
 	COS          = "cos"
+	Own          = "edge" // it was refused without asking
 )
 
-// userAgent is what CloudFront calls itself toward its origins.
-const userAgent = "Amazon CloudFront"
-
-// Config names the origins.
+// Config is a distribution and what it needs to run.
 type Config struct {
-	S3, COS string // origin URLs; a path, as of a path-style bucket, is put before the visitor's
-	// Failover are S3's statuses on which COS is asked; default 403 and 404. No
-	// answer at all always fails over.
-	Failover []int
-	// ErrorTTL is for how long a final error is answered again without asking, as
-	// CloudFront's error caching does; 0 is off.
-	ErrorTTL time.Duration
-	// ObjectTTL is the same for whole 200 answers of up to 1 MiB; 0 is off.
-	ObjectTTL time.Duration
+	Distribution
+	Now  func() time.Time          // by which answers are kept; default time.Now
+	Sign func(*http.Request) error // signs requests to origins that are Signed; needed when there are some
 }
 
 // Counts is who answered so far.
@@ -51,43 +43,30 @@ type Counts struct {
 
 // Edge is the edge; serve it as an http.Handler.
 type Edge struct {
-	client   *http.Client
-	s3, cos  origin
-	failover []int
-	cache    *cache
+	client *http.Client
+	dist   Distribution
+	routes []route // of each behaviour
+	sign   func(*http.Request) error
+	cache  *cache
 
 	fromS3, fromCOS, cached, errors atomic.Int64
 }
 
-// origin is where requests go: base without a trailing slash.
-type origin struct {
-	name string
-	base *url.URL
-}
-
-// New returns an edge before two origins. It opens no socket and copies client,
-// which may be nil.
+// New returns an edge before the distribution's origins. It opens no socket and
+// copies client, which may be nil.
 func New(client *http.Client, c Config) (*Edge, error) {
 	if client == nil {
 		client = &http.Client{}
 	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
 	own := *client
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	e := &Edge{client: &own, failover: c.Failover, cache: newCache(c.ErrorTTL, c.ObjectTTL)}
-	if e.failover == nil {
-		e.failover = []int{http.StatusForbidden, http.StatusNotFound}
-	}
-	for _, o := range []struct {
-		to        *origin
-		name, url string
-	}{{&e.s3, S3, c.S3}, {&e.cos, COS, c.COS}} {
-		u, err := url.Parse(o.url)
-		if err != nil || u.Host == "" {
-			return nil, fmt.Errorf("parse %s origin %q: it must be a URL with a host", o.name, o.url)
-		}
-		*o.to = origin{o.name, u}
-	}
-	return e, nil
+	e := &Edge{client: &own, dist: c.Distribution, sign: c.Sign, cache: newCache(c.Now)}
+	var err error
+	e.routes, err = routes(c)
+	return e, err
 }
 
 // Counts returns the counters.
@@ -97,29 +76,31 @@ func (e *Edge) Counts() Counts {
 
 // ServeHTTP answers a visitor.
 func (e *Edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if kept, ok := e.cache.get(r); ok {
+	r = e.rooted(r)
+	to := e.route(r)
+	if !slices.Contains(to.Methods, r.Method) {
+		e.errors.Add(1)
+		w.Header().Set(OriginHeader, Own)
+		http.Error(w, "This method is not allowed here.", http.StatusForbidden)
+		return
+	}
+	name := to.name(r)
+	if kept, ok := e.cache.get(name, r); ok {
 		e.cached.Add(1)
+		maps.Copy(w.Header(), kept.header)
+		to.Answer.set(w.Header(), r)
 		kept.write(w)
 		return
 	}
-	resp, from := e.fetch(r)
+	resp, from := e.fetch(r, to)
 	defer resp.Body.Close()
-	switch {
-	case resp.StatusCode >= 400:
-		e.errors.Add(1)
-	case from == S3:
-		e.fromS3.Add(1)
-	default:
-		e.fromCOS.Add(1)
-	}
-	for name, values := range resp.Header {
-		if !hopByHop(name) {
-			w.Header()[name] = values
-		}
-	}
-	w.Header().Set(OriginHeader, from)
+	e.count(resp.StatusCode, from)
+	maps.DeleteFunc(resp.Header, func(name string, _ []string) bool { return hopByHop(name) })
+	resp.Header.Set(OriginHeader, from)
+	maps.Copy(w.Header(), resp.Header)
+	to.Answer.set(w.Header(), r)
 	w.WriteHeader(resp.StatusCode)
-	keep := e.cache.record(r, resp, w.Header())
+	keep := e.cache.record(name, resp, e.lifetime(to.Behaviour, r, resp))
 	n, err := io.Copy(io.MultiWriter(w, keep), resp.Body)
 	if err != nil || resp.ContentLength > 0 && n < resp.ContentLength && r.Method != http.MethodHead {
 		e.errors.Add(1)
@@ -128,19 +109,32 @@ func (e *Edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	keep.done()
 }
 
-// fetch asks S3 and, where the origin group says so, COS. It always returns an
-// answer: a gateway's own error where an origin gave none.
-func (e *Edge) fetch(r *http.Request) (*http.Response, string) {
-	resp, err := e.ask(r, e.s3)
+func (e *Edge) count(status int, from string) {
+	switch {
+	case status >= 400:
+		e.errors.Add(1)
+	case from == S3:
+		e.fromS3.Add(1)
+	default:
+		e.fromCOS.Add(1)
+	}
+}
+
+// fetch asks the origin and, where the origin group says so, the second one. It
+// always returns an answer: a gateway's own error where an origin gave none.
+func (e *Edge) fetch(r *http.Request, to *route) (*http.Response, string) {
+	primary := to.origins[0]
+	resp, err := e.ask(r, to, primary)
 	safe := slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, r.Method)
-	if !safe || err == nil && !slices.Contains(e.failover, resp.StatusCode) {
-		return orGateway(resp, err), S3
+	if len(to.origins) == 1 || !safe || err == nil && !slices.Contains(to.Failover, resp.StatusCode) {
+		return orGateway(resp, err), primary.Name
 	}
 	if err == nil {
 		resp.Body.Close()
 	}
-	resp, err = e.ask(r, e.cos)
-	return orGateway(resp, err), COS
+	secondary := to.origins[1]
+	resp, err = e.ask(r, to, secondary)
+	return orGateway(resp, err), secondary.Name
 }
 
 // orGateway is resp, or the error page of a gateway whose origin did not answer.
@@ -158,41 +152,6 @@ func orGateway(resp *http.Response, err error) *http.Response {
 		Header: http.Header{"Content-Type": {"text/plain"}},
 		Body:   io.NopCloser(strings.NewReader("The origin did not answer.\n")),
 	}
-}
-
-// ask passes r on to one origin.
-func (e *Edge) ask(r *http.Request, o origin) (*http.Response, error) {
-	req := r.Clone(r.Context())
-	req.RequestURI, req.Close = "", false
-	req.Host = o.base.Host
-	req.URL = o.target(r)
-	for name := range req.Header {
-		if hopByHop(name) {
-			delete(req.Header, name)
-		}
-	}
-	req.Header.Set("User-Agent", userAgent)
-	if req.Header.Get("Accept-Encoding") == "" {
-		// Or net/http would ask for gzip on its own and unpack it on the way.
-		req.Header.Set("Accept-Encoding", "identity")
-	}
-	return e.client.Do(req)
-}
-
-// target is the visitor's path at the origin, exactly as it came. Opaque is the
-// one form that net/url does not touch; but one that begins with "//" it takes
-// for a host, and there Path and RawPath keep the text.
-func (o origin) target(r *http.Request) *url.URL {
-	path, query, _ := strings.Cut(r.RequestURI, "?")
-	if !strings.HasPrefix(path, "/") { // the absolute form
-		path = r.URL.EscapedPath()
-	}
-	path = strings.TrimSuffix(o.base.EscapedPath(), "/") + path
-	u := &url.URL{Scheme: o.base.Scheme, Host: o.base.Host, RawQuery: query, Opaque: path}
-	if decoded, err := url.PathUnescape(path); strings.HasPrefix(path, "//") && err == nil {
-		u.Opaque, u.Path, u.RawPath = "", decoded, path
-	}
-	return u
 }
 
 // hopByHop reports whether a header belongs to one connection only.

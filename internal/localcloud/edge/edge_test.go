@@ -56,10 +56,14 @@ type timeout struct{}
 func (timeout) Error() string { return "too slow" }
 func (timeout) Timeout() bool { return true }
 
-func newEdge(t *testing.T, o *origins, c Config) *Edge {
+// newEdge is the plain fallback, with something changed.
+func newEdge(t *testing.T, o *origins, change func(*Distribution)) *Edge {
 	t.Helper()
-	c.S3, c.COS = "http://s3.test", "http://cos.test"
-	e, err := New(&http.Client{Transport: o}, c)
+	d := Fallback("http://s3.test", "http://cos.test")
+	if change != nil {
+		change(&d)
+	}
+	e, err := New(&http.Client{Transport: o}, Config{Distribution: d})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +109,11 @@ func TestFailover(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			o := &origins{s3: tc.s3, cos: tc.cos}
-			e := newEdge(t, o, Config{Failover: tc.failover})
+			e := newEdge(t, o, func(d *Distribution) {
+				if tc.failover != nil {
+					d.Behaviours[0].Failover = tc.failover
+				}
+			})
 			w := visit(e, tc.method, "/k")
 			if w.Code != tc.status || w.Header().Get("X-Origin") != tc.origin || len(o.asked) != tc.asked {
 				t.Errorf("%d from %q, asked %q", w.Code, w.Header().Get("X-Origin"), o.asked)
@@ -127,7 +135,7 @@ func TestThePathIsPassedExactly(t *testing.T) {
 	defer origin.Close()
 	for _, base := range []string{"", "/bucket"} {
 		transport := &http.Transport{}
-		e, err := New(&http.Client{Transport: transport}, Config{S3: origin.URL + base, COS: origin.URL})
+		e, err := New(&http.Client{Transport: transport}, Config{Distribution: Fallback(origin.URL+base, origin.URL)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +159,7 @@ func TestThePathIsPassedExactly(t *testing.T) {
 
 func TestHeadersTowardOriginAndVisitor(t *testing.T) {
 	o := &origins{s3: says(206, "ab", "Content-Encoding", "gzip", "ETag", `"e"`, "Connection", "close", "X-Amz-Meta-A", "b")}
-	e := newEdge(t, o, Config{})
+	e := newEdge(t, o, nil)
 	w := visit(e, "GET", "/k", "Range", "bytes=0-1", "If-None-Match", `"x"`, "User-Agent", "browser", "Connection", "keep-alive")
 	want := map[string]string{"Range": "bytes=0-1", "If-None-Match": `"x"`, "User-Agent": "Amazon CloudFront",
 		"Accept-Encoding": "identity", "Connection": ""}
@@ -180,7 +188,7 @@ func TestACutBodyIsCutForTheVisitorToo(t *testing.T) {
 		resp.Header.Set("Content-Length", "8")
 		return resp, err
 	}}
-	e := newEdge(t, o, Config{ObjectTTL: time.Hour})
+	e := newEdge(t, o, keepObjects(time.Hour))
 	func() {
 		defer func() {
 			if recover() != http.ErrAbortHandler {
@@ -195,21 +203,32 @@ func TestACutBodyIsCutForTheVisitorToo(t *testing.T) {
 	}
 }
 
+// keepObjects keeps every whole object for the same time.
+func keepObjects(ttl time.Duration) func(*Distribution) {
+	return func(d *Distribution) { d.Behaviours[0].TTL = TTL{ttl, ttl, ttl} }
+}
+
+func keepErrors(status int) func(*Distribution) {
+	return func(d *Distribution) { d.ErrorTTL = map[int]time.Duration{status: 10 * time.Second} }
+}
+
 func TestErrorsAndObjectsAreKeptOnlyIfAskedTo(t *testing.T) {
 	for _, tc := range []struct {
 		name         string
-		c            Config
+		change       func(*Distribution)
 		found        bool
 		header       string
 		again, later int // requests to origins at the second and third visit
 	}{
-		{"error, by default", Config{}, false, "", 2, 2},
-		{"object, by default", Config{}, true, "", 2, 2},
-		{"error", Config{ErrorTTL: 10 * time.Second}, false, "", 0, 2},
-		{"object beside error", Config{ErrorTTL: 10 * time.Second}, true, "", 2, 2},
-		{"object", Config{ObjectTTL: 10 * time.Second}, true, "", 0, 2},
-		{"error beside object", Config{ObjectTTL: 10 * time.Second}, false, "", 2, 2},
-		{"a range is not", Config{ObjectTTL: 10 * time.Second}, true, "bytes=0-1", 2, 2},
+		{"error, by default", nil, false, "", 2, 2},
+		{"object, by default", nil, true, "", 2, 2},
+		{"error", keepErrors(404), false, "", 0, 2},
+		{"object beside error", keepErrors(404), true, "", 2, 2},
+		{"object", keepObjects(10 * time.Second), true, "", 0, 2},
+		{"error beside object", keepObjects(10 * time.Second), false, "", 2, 2},
+		{"a range is not", keepObjects(10 * time.Second), true, "bytes=0-1", 2, 2},
+		{"another error", keepErrors(403), false, "", 2, 2},
+		{"an error of a range", keepErrors(404), false, "bytes=0-1", 0, 2},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -217,7 +236,7 @@ func TestErrorsAndObjectsAreKeptOnlyIfAskedTo(t *testing.T) {
 				if tc.found {
 					o.cos = says(200, "body", "Content-Type", "a/b")
 				}
-				e := newEdge(t, o, tc.c)
+				e := newEdge(t, o, tc.change)
 				ask := func() (*httptest.ResponseRecorder, int) {
 					before := len(o.asked)
 					w := visit(e, "GET", "/k", "Range", tc.header)
@@ -242,7 +261,7 @@ func TestErrorsAndObjectsAreKeptOnlyIfAskedTo(t *testing.T) {
 
 func TestAKeptObjectDoesNotAnswerForARange(t *testing.T) {
 	o := &origins{s3: says(200, "whole")}
-	e := newEdge(t, o, Config{ObjectTTL: time.Hour})
+	e := newEdge(t, o, keepObjects(time.Hour))
 	visit(e, "GET", "/k")
 	o.s3 = says(206, "wh")
 	for _, header := range []string{"Range", "If-None-Match", "If-Modified-Since"} {
@@ -257,7 +276,7 @@ func TestAKeptObjectDoesNotAnswerForARange(t *testing.T) {
 
 func TestTheCacheIsBounded(t *testing.T) {
 	o := &origins{s3: says(200, strings.Repeat("x", maxBytes+1))}
-	e := newEdge(t, o, Config{ObjectTTL: time.Hour})
+	e := newEdge(t, o, keepObjects(time.Hour))
 	visit(e, "GET", "/big")
 	if w := visit(e, "GET", "/big"); len(o.asked) != 2 || w.Body.Len() != maxBytes+1 {
 		t.Errorf("asked %d times for a body too big to keep", len(o.asked))
@@ -272,9 +291,9 @@ func TestTheCacheIsBounded(t *testing.T) {
 }
 
 func TestNewRefusesAnOriginWithoutAHost(t *testing.T) {
-	for _, c := range []Config{{S3: "bucket", COS: "http://cos.test"}, {S3: "http://s3.test", COS: ""}} {
-		if _, err := New(nil, c); err == nil {
-			t.Errorf("%+v was accepted", c)
+	for _, urls := range [][2]string{{"bucket", "http://cos.test"}, {"http://s3.test", ""}} {
+		if _, err := New(nil, Config{Distribution: Fallback(urls[0], urls[1])}); err == nil {
+			t.Errorf("%q was accepted", urls)
 		}
 	}
 }
