@@ -11,11 +11,9 @@ import (
 // answers counts who answered the visitors' reads of one log, by bucket and by the
 // hour of the row: the share that S3 itself answered is what all this is for.
 //
-// It asks what the visitor saw, not what the ferry makes of it. So a repeated, a
-// filtered and an observed miss count like any other, and so does one that is too
-// old to be copied: a hit of the same age and place counts, too. The ferry's own
-// requests, copies within S3, other errors, and a 403 that the route does not take
-// for a miss count neither as the one nor as the other.
+// It asks what the visitor saw (see Answered). So a repeated, a filtered and an
+// observed miss count like any other, and so does one that is too old to be copied:
+// a hit of the same age and place counts, too.
 type answers struct {
 	now    time.Time
 	counts map[bucketHour]*telemetry.Answers
@@ -35,9 +33,8 @@ func newAnswers() answers {
 // answered counts a row of a routed bucket; seen is its time. Only the first row
 // of a bucket and hour costs an allocation, and the window bounds those.
 func (s *sheet) answered(row *accesslog.Row, r *route.Route, seen time.Time) {
-	hit := row.Verdict == accesslog.Skip && row.Why == accesslog.Hit
-	miss := row.Verdict == accesslog.Miss || row.Verdict == accesslog.Maybe && r.ForbiddenIsMiss
-	if !hit && !miss || string(row.Operation) == "REST.COPY.OBJECT_GET" || s.own.Made(row) || row.IsOwn() {
+	hit, miss := Answered(row, r, s.own)
+	if !hit && !miss {
 		return
 	}
 	a := &s.answers

@@ -13,15 +13,6 @@ import (
 	"github.com/objectferry/objectferry/pkg/syncrequest"
 )
 
-// Why a row that would be a miss by itself is skipped.
-const (
-	whyNoRoute  accesslog.Why = "no route"
-	whyFiltered accesslog.Why = "filtered"
-	whyStale    accesslog.Why = "stale"
-	whyRepeated accesslog.Why = "repeated"
-	whyObserved accesslog.Why = "observed" // the route only counts
-)
-
 // atOnce is how many requests of one log are on their way to SQS at once; a key
 // that is among them is not asked for twice.
 const atOnce = 100
@@ -119,27 +110,16 @@ func (s *sheet) route(row *accesslog.Row) *route.Route {
 // judge says what becomes of a row that, alone, is a miss or may be one, and puts
 // its request into pending if it is to be asked for.
 func (s *sheet) judge(row *accesslog.Row, r *route.Route) (accesslog.Verdict, accesslog.Why) {
-	if r == nil {
-		return accesslog.Skip, whyNoRoute
-	}
-	if row.Verdict == accesslog.Maybe && !r.ForbiddenIsMiss {
-		return accesslog.Maybe, row.Why
-	}
-	if s.own.Made(row) {
-		return accesslog.Skip, accesslog.Own
-	}
 	now := time.Now()
+	verdict, why := Judge(row, r, s.own, now)
+	if verdict != accesslog.Miss {
+		return verdict, why
+	}
 	seen := row.Time()
 	if seen.After(now) {
 		seen = now // S3's clock is a little ahead of ours; an end must not look older than its miss
 	}
 	key := string(row.Key())
-	switch {
-	case !r.Carries(key):
-		return accesslog.Skip, whyFiltered
-	case now.Sub(seen) > time.Duration(r.MaxAge):
-		return accesslog.Skip, whyStale
-	}
 	s.misses++
 	s.Tel.Miss(r.Bucket, string(row.Why))
 	id := [2]string{r.Bucket, key}
