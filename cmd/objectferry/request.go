@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -24,8 +23,6 @@ const (
 	causeRequested = "requested"
 	// sendAtOnce is how many entries are given to a sender at a time.
 	sendAtOnce = 100
-	// maxLine of --from; it is far above S3's longest key, 1,024 bytes.
-	maxLine = 64 << 10
 )
 
 func newRequestCommand() *cobra.Command {
@@ -85,9 +82,7 @@ Exit code 3 says that some keys were not requested; each is named.`,
 
 		q := requester{route: r, sender: sender, stderr: c.ErrOrStderr(), encoded: encoded}
 		if from == "" {
-			for _, key := range keys {
-				q.add(c.Context(), key)
-			}
+			q.arguments(c.Context(), keys)
 		} else {
 			err = q.lines(c.Context(), in)
 		}
@@ -108,6 +103,15 @@ func closeSender(ctx context.Context, s *queue.Sender) {
 
 // requestRoute finds the route that a bucket's keys are requested on.
 func requestRoute(cfg *config.Config, bucket string) (*route.Route, error) {
+	r, err := findRoute(cfg, bucket)
+	if err == nil && r.Observe() {
+		return nil, usageError{fmt.Errorf("--bucket %q: its route has mode observe, so nothing would be copied; set mode copy first", bucket)}
+	}
+	return r, err
+}
+
+// findRoute finds the route of a bucket, whatever its mode.
+func findRoute(cfg *config.Config, bucket string) (*route.Route, error) {
 	routes, err := route.New(cfg.Routes)
 	if err != nil {
 		return nil, usageError{err}
@@ -115,9 +119,6 @@ func requestRoute(cfg *config.Config, bucket string) (*route.Route, error) {
 	r, ok := routes.Lookup(bucket)
 	if !ok {
 		return nil, usageError{fmt.Errorf("--bucket %q: no route of the configuration has it", bucket)}
-	}
-	if r.Observe() {
-		return nil, usageError{fmt.Errorf("--bucket %q: its route has mode observe, so nothing would be copied; set mode copy first", bucket)}
 	}
 	return r, nil
 }
@@ -134,41 +135,40 @@ type requester struct {
 	requested, filtered, failed int
 }
 
-// lines adds a key a line. A line that is too long costs that line.
-func (q *requester) lines(ctx context.Context, in io.Reader) error {
-	lines := bufio.NewReaderSize(in, maxLine)
-	for n := 1; ; n++ {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		line, more, err := lines.ReadLine()
-		switch {
-		case err == io.EOF:
-			return nil
-		case err != nil:
-			return fmt.Errorf("read keys: line %d: %w", n, err)
-		case more:
-			q.failed++
-			fmt.Fprintf(q.stderr, "line %d: longer than %d bytes; is this one key?\n", n, maxLine)
-			for more && err == nil {
-				_, more, err = lines.ReadLine()
+// arguments adds keys as they were given on the command line.
+func (q *requester) arguments(ctx context.Context, keys []string) {
+	for _, key := range keys {
+		if q.encoded {
+			decoded, err := syncrequest.UnescapeKey(key)
+			if err != nil {
+				q.failed++
+				fmt.Fprintf(q.stderr, "key %q: %v\n", key, err)
+				continue
 			}
-		case len(line) > 0:
-			q.add(ctx, string(line))
+			key = decoded
 		}
+		q.add(ctx, key)
 	}
 }
 
-func (q *requester) add(ctx context.Context, key string) {
-	if q.encoded {
-		decoded, err := syncrequest.UnescapeKey(key)
-		if err != nil {
+// lines adds the keys of a list. A line that is none costs that line.
+func (q *requester) lines(ctx context.Context, in io.Reader) error {
+	for key, err := range keyLines(ctx, in, q.encoded) {
+		switch {
+		case errors.As(err, new(lineError)):
 			q.failed++
-			fmt.Fprintf(q.stderr, "key %q: %v\n", key, err)
-			return
+			fmt.Fprintln(q.stderr, err)
+		case err != nil:
+			return err
+		default:
+			q.add(ctx, key)
 		}
-		key = decoded
 	}
+	return nil
+}
+
+// add requests a key, decoded.
+func (q *requester) add(ctx context.Context, key string) {
 	if !q.route.Carries(key) {
 		q.filtered++
 		fmt.Fprintf(q.stderr, "key %q: the route of bucket %q does not carry it\n", key, q.route.Bucket)

@@ -9,7 +9,9 @@ import (
 
 	"github.com/objectferry/objectferry/internal/config"
 	"github.com/objectferry/objectferry/internal/copier"
+	"github.com/objectferry/objectferry/internal/cos"
 	"github.com/objectferry/objectferry/internal/route"
+	"github.com/objectferry/objectferry/internal/s3store"
 	"github.com/objectferry/objectferry/internal/telemetry"
 )
 
@@ -18,10 +20,9 @@ import (
 // to let no write pass; the guards need none to judge, and a gate that closes stays
 // closed. Lane opens no socket.
 func Lane(ctx context.Context, cfg *config.Config, r *route.Route, looks func(http.RoundTripper) http.RoundTripper) (copier.Lane, error) {
-	w := &wiring{app: &App{}, cfg: cfg, tel: telemetry.Nop(), names: map[string]int{}, looks: looks}
-	var err error
-	if w.aws, err = awsconfig.LoadDefaultConfig(ctx, awsconfig.WithRegion(cfg.Region)); err != nil {
-		return copier.Lane{}, fmt.Errorf("load AWS configuration: %w", err)
+	w, err := looking(ctx, cfg, looks)
+	if err != nil {
+		return copier.Lane{}, err
 	}
 	src, err := w.source(r)
 	if err != nil {
@@ -32,4 +33,31 @@ func Lane(ctx context.Context, cfg *config.Config, r *route.Route, looks func(ht
 		return copier.Lane{}, fmt.Errorf("route %q: %w", r.Bucket, err)
 	}
 	return copier.Lane{Route: r, Source: src.Source, SourceGuard: src.guard, Destination: dst, DestinationGuard: dstGuard}, nil
+}
+
+// Stores wires both sides of one route, as the service does, for a command that
+// compares them. They have no guard; it opens no socket.
+func Stores(ctx context.Context, cfg *config.Config, r *route.Route) (*cos.Source, *s3store.Store, error) {
+	w, err := looking(ctx, cfg, func(t http.RoundTripper) http.RoundTripper { return t })
+	if err != nil {
+		return nil, nil, err
+	}
+	src, err := w.source(r)
+	if err != nil {
+		return nil, nil, fmt.Errorf("route %q: %w", r.Bucket, err)
+	}
+	dst, _, err := w.destination(r)
+	if err != nil {
+		return nil, nil, fmt.Errorf("route %q: %w", r.Bucket, err)
+	}
+	return src.Source, dst, nil
+}
+
+func looking(ctx context.Context, cfg *config.Config, looks func(http.RoundTripper) http.RoundTripper) (*wiring, error) {
+	w := &wiring{app: &App{}, cfg: cfg, tel: telemetry.Nop(), names: map[string]int{}, looks: looks}
+	var err error
+	if w.aws, err = awsconfig.LoadDefaultConfig(ctx, awsconfig.WithRegion(cfg.Region)); err != nil {
+		return nil, fmt.Errorf("load AWS configuration: %w", err)
+	}
+	return w, nil
 }

@@ -250,7 +250,7 @@ func (w *wiring) source(r *route.Route) (*source, error) {
 	return &source{s, g}, err
 }
 
-func (w *wiring) destination(r *route.Route) (copier.Destination, *guard.Guard, error) {
+func (w *wiring) destination(r *route.Route) (*s3store.Store, *guard.Guard, error) {
 	d := r.Destination
 	atOnce := 2 * slots(w.cfg.Copy.Concurrency) // a look and a write for each
 	store := s3store.New(w.s3(d.Region, atOnce), s3store.Config{Bucket: r.Bucket, ExpectedOwner: d.ExpectedOwner, SSE: d.SSE, KMSKey: d.KMSKeyID(), StorageClass: d.StorageClass, Probe: r.ProbeKey()})

@@ -1,0 +1,145 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/objectferry/objectferry/internal/object"
+)
+
+// named yields a row for each key of the list but the first skip ones.
+func (c *Comparison) named(skip int64) iter.Seq2[item, error] {
+	return func(yield func(item, error) bool) {
+		for key, err := range c.cfg.Keys {
+			if skip > 0 && err == nil {
+				skip--
+				continue
+			}
+			row := item{Row{Key: key}, true}
+			switch {
+			case !c.deps.Route.Carries(key):
+				row.Class, row.ask = Filtered, false
+			case len(key) > maxKey:
+				row.Class, row.ask = Unfit, false
+			}
+			if !yield(row, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// ask settles the rows of a page whose keys must be asked for. A key that fails
+// alone is a row that failed. When nothing that was asked came to an answer, or a
+// side refuses us altogether, the run ends: it is not the keys that are wrong.
+func (c *Comparison) ask(ctx context.Context, page []item) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(c.cfg.AtOnce)
+	errs := make([]error, len(page))
+	asked := 0
+	for i := range page {
+		if !page[i].ask {
+			continue
+		}
+		asked++
+		g.Go(func() error {
+			row, err := c.compare(ctx, page[i].Key)
+			page[i].Row, errs[i] = row, err
+			switch object.ClassOf(err) {
+			case object.Refused, object.Canceled:
+				return err
+			}
+			return ctx.Err()
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	unanswered := 0
+	for _, err := range errs {
+		switch object.ClassOf(err) {
+		case object.Unavailable, object.Throttled:
+			unanswered++
+		}
+	}
+	if asked > 0 && unanswered == asked {
+		return fmt.Errorf("none of the last %d keys came to an answer: %w", asked, errors.Join(errs[:min(len(errs), 3)]...))
+	}
+	return nil
+}
+
+// compare asks both sides about a key. The error is why the row has class Failed.
+func (c *Comparison) compare(ctx context.Context, key string) (Row, error) {
+	row := Row{Class: Failed, Key: key}
+	found, err := again(ctx, func(ctx context.Context) (object.Found, error) { return c.deps.Destination.Head(ctx, key) })
+	if err != nil {
+		row.Why = err.Error()
+		return row, err
+	}
+	if found.Exists {
+		row.Destination = &Version{found.Size, found.ETag, found.LastModified}
+	}
+	if found.Deleted {
+		row.Class = Deleted
+		return row, nil
+	}
+	src, err := again(ctx, func(ctx context.Context) (object.Attributes, error) { return c.atOf(ctx, key) })
+	switch class := object.ClassOf(err); {
+	case class == "":
+		row.Source = &Version{src.Size, src.ETag, src.LastModified}
+	case class == object.Absent && found.Exists:
+		row.Class = Overseas
+		return row, nil
+	case class == object.Absent:
+		row.Class = Absent
+		return row, nil
+	case class == object.Denied || class == object.Archived:
+		row.Class, row.Why = Class(class), object.CodeOf(err)
+		if found.Exists {
+			row.Class = Unsure
+		}
+		return row, nil
+	default:
+		row.Why = err.Error()
+		return row, err
+	}
+	switch {
+	case found.Exists:
+		row.Class, row.Why = judge(src, found)
+	case src.Size > c.cfg.MaxSize:
+		row.Class = Unfit
+	default:
+		row.Class = Missing
+	}
+	return row, nil
+}
+
+// atOf reads one byte: unlike a HEAD, its refusal says why.
+func (c *Comparison) atOf(ctx context.Context, key string) (object.Attributes, error) {
+	read, err := c.deps.Source.Get(ctx, key, object.Range{Length: 1}, "")
+	if err != nil {
+		return object.Attributes{}, err
+	}
+	return read.Attributes, read.Body.Close()
+}
+
+// judge compares what stands on both sides. Of what the ferry wrote, the version
+// that it carried is known; of what others wrote, size and ETag are all there is.
+func judge(src object.Attributes, found object.Found) (Class, string) {
+	switch {
+	case src.Size != found.Size:
+		return Different, whySize
+	case sameETag(src.ETag, found.ETag), sameETag(src.ETag, found.SourceETag):
+		return Same, ""
+	case src.HasCRC64 && found.SourceCRC64 == strconv.FormatUint(src.CRC64, 10):
+		return Same, "" // the same bytes, uploaded again
+	case found.SourceETag != "":
+		return Different, "another version of the source was carried"
+	}
+	return Unsure, "not the ferry's, and the ETags cannot be compared"
+}
