@@ -1,4 +1,4 @@
-.PHONY: build test lint race faults interop bench demo
+.PHONY: build test lint race faults interop bench cluster-test demo
 
 build: ## the two binaries, into bin/
 	CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/...
@@ -12,7 +12,7 @@ race: ## the same under the race detector
 lint: ## formatting, vet, and the arrows between the packages
 	test -z "$$(gofmt -l .)"
 	go vet ./...
-	go vet -tags=bench ./test/...
+	go vet -tags=bench,cluster ./test/...
 	golangci-lint run
 
 faults: ## outages, refusals, kills, lies, in full; go test ./... runs a sample of each
@@ -23,6 +23,9 @@ interop: ## someone else's cloud: needs moto_server
 
 bench: ## the ratios of docs/BENCHMARKS.md
 	go test -tags=bench -count=1 -timeout=60m -v ./test/bench/
+
+cluster-test: ## the manifests on a real control plane (docs/CLUSTER.md); root, etcd, kubectl, prometheus; builds for long once
+	go test -tags=cluster -count=1 -timeout=4h -v ./test/cluster/
 
 demo: ## the whole loop on an embedded cloud
 	go run ./cmd/objectferry-demo
