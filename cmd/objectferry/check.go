@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/objectferry/objectferry/internal/app"
 	"github.com/objectferry/objectferry/internal/check"
 	"github.com/objectferry/objectferry/internal/config"
 	"github.com/objectferry/objectferry/internal/route"
@@ -25,14 +24,15 @@ func newCheckCommand() *cobra.Command {
 		Long: `Show every problem of the configuration at once, each with its line.
 
 --live also tries each permission and reads each queue setting that the service
-will need. It consumes nothing and changes nothing; what cannot be tried without
-that is listed as "not tried". Exit code 1 says that a live check failed, 2 that
-the configuration is wrong.`,
+will need or, with --role oncall, the other commands. It consumes nothing and
+changes nothing; what cannot be tried without that is listed as "not tried". Exit
+code 1 says that a live check failed, 2 that the configuration is wrong.`,
 		Example: `  objectferry check --config objectferry.yaml
-  objectferry check --config objectferry.yaml --live --role copy   # run it as the role it is about`,
+  objectferry check --config objectferry.yaml --live --role copy   # run it as the role it is about
+  objectferry check --config objectferry.yaml --live --role oncall`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			r, err := app.ParseRole(role)
+			r, err := check.ParseRole(role)
 			if err != nil {
 				return usageError{err}
 			}
@@ -48,7 +48,7 @@ the configuration is wrong.`,
 	}
 	c.Flags().StringVar(&configFile, "config", "objectferry.yaml", "configuration `file`")
 	c.Flags().BoolVar(&live, "live", false, "try permissions and read queue settings, too")
-	c.Flags().StringVar(&role, "role", "all", "with --live, whose permissions: parse, copy or all")
+	c.Flags().StringVar(&role, "role", "all", "with --live, whose permissions: parse, copy, all (both) or oncall")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one line of JSON")
 	return c
 }
@@ -71,7 +71,7 @@ type checkRoute struct {
 	Exclude []string `json:"exclude"`
 }
 
-func (r *checkReport) fill(c *cobra.Command, configFile string, role app.Role, live bool) error {
+func (r *checkReport) fill(c *cobra.Command, configFile string, role check.Role, live bool) error {
 	cfg, err := config.Load(configFile, nil)
 	if err != nil {
 		errors.As(err, &r.Problems)
@@ -93,7 +93,7 @@ func (r *checkReport) fill(c *cobra.Command, configFile string, role app.Role, l
 		if err != nil {
 			return err
 		}
-		r.Live = check.Live(c.Context(), cfg, routes, check.Role{Parse: role != app.RoleCopy, Copy: role != app.RoleParse}, deps)
+		r.Live = check.Live(c.Context(), cfg, routes, role, deps)
 	}
 	failed := 0
 	for _, item := range r.Live {

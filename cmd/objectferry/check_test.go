@@ -58,7 +58,7 @@ func TestCheckOffline(t *testing.T) {
 		"signed without include":       {strings.Replace(goodConfig, `    include: ["img/**"]`, "", 1), exitUsage, "", "routes[0].include: is missing"},
 		"signed and everything":        {strings.Replace(goodConfig, `"img/**"`, `"**"`, 1), exitUsage, "", "all_public: true"},
 		"a credentials file of a half": {goodConfig + "# half a key\n", exitUsage, "", "routes[0].source.credentials_file: read COS credentials"},
-		"unknown role":                 {goodConfig, exitUsage, "", "must be parse, copy or all"},
+		"unknown role":                 {goodConfig, exitUsage, "", "must be parse, copy, all or oncall"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var args []string
@@ -100,8 +100,8 @@ func TestCheckLiveFails(t *testing.T) {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 	for _, want := range []string{
-		"failed     s3:ListBucket", "failed     sqs:GetQueueAttributes", "not tried  sqs:ReceiveMessage",
-		"failed     cos:GetObject", "failed     s3:PutObject, s3:AbortMultipartUpload",
+		"failed     s3:ListBucket", "failed     sqs:GetQueueAttributes", "failed     sqs:ReceiveMessage",
+		"failed     cos:GetObject", "failed     s3:AbortMultipartUpload", "not tried  s3:PutObject",
 	} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("no %q in:\n%s", want, stdout)

@@ -1,7 +1,9 @@
-// Package check tries, against the real systems, what the service will need:
-// each permission and each setting of a queue. It consumes nothing and changes
-// nothing: no message is received or sent, no object is written or deleted. What
-// cannot be tried without that is listed as not tried.
+// Package check tries, against the real systems, what the service and the
+// commands of on-call will need: each permission and each setting of a queue. It
+// consumes nothing and changes nothing: no message is received or sent, no object
+// is written or deleted. It asks for what S3 and SQS refuse to everybody, such as
+// an empty batch or an upload that never was, and tells from the refusal whether
+// it was let in. What cannot be tried so is listed as not tried.
 //
 // A check is done once by one command; its parts run side by side, one a queue,
 // bucket and source.
@@ -9,11 +11,15 @@ package check
 
 import (
 	"context"
+	"fmt"
+	"iter"
 	"sync"
 	"time"
 
 	"github.com/objectferry/objectferry/internal/config"
+	"github.com/objectferry/objectferry/internal/object"
 	"github.com/objectferry/objectferry/internal/route"
+	"github.com/objectferry/objectferry/internal/s3store"
 )
 
 // Status is how one try went.
@@ -32,6 +38,8 @@ type Item struct {
 	On     string `json:"on"`    // the ARN, or the address of a source
 	Status Status `json:"status"`
 	Note   string `json:"note,omitempty"`
+
+	letters string // of a redrive policy, the ARN of the dead-letter queue
 }
 
 // timeout bounds all tries of one queue, bucket or source.
@@ -45,15 +53,18 @@ type source interface {
 // destination is what is asked of a bucket that is written to; *s3store.Store is
 // one.
 type destination interface {
+	List(ctx context.Context, prefix, after, next string) (object.Page, error)
 	ReadReference(ctx context.Context) error
+	AbortReference(ctx context.Context, key string) error
 	WriteReference(ctx context.Context, key string) error
 }
 
 // logs is what is asked of a place of logs.
 type logs interface {
+	List(ctx context.Context, bucket, prefix, startAfter string) iter.Seq2[s3store.LogObject, error]
+	Read(ctx context.Context, bucket, key string, r object.Range, pin string) (*object.Read, error)
 	Reference(ctx context.Context, bucket string) error
-	// First reads one byte of a log object, and reports whether there was one.
-	First(ctx context.Context, bucket, prefix string) (bool, error)
+	DeleteReference(ctx context.Context, bucket string) error
 }
 
 // Deps are the systems to be tried.
@@ -64,48 +75,103 @@ type Deps struct {
 	Destinations func(*route.Route) destination
 }
 
-// Role says which half of the service is checked.
-type Role struct{ Parse, Copy bool }
+// Role says whose permissions are checked: those of either half of the service,
+// or of the people who are called when it fails.
+type Role struct{ Parse, Copy, OnCall bool }
+
+// ParseRole reads the name of a role: parse, copy, all (both), or oncall.
+func ParseRole(name string) (Role, error) {
+	switch name {
+	case "parse":
+		return Role{Parse: true}, nil
+	case "copy":
+		return Role{Copy: true}, nil
+	case "all":
+		return Role{Parse: true, Copy: true}, nil
+	case "oncall":
+		return Role{OnCall: true}, nil
+	}
+	return Role{}, fmt.Errorf("role %q: must be parse, copy, all or oncall", name)
+}
 
 // Live tries all that role will need with configuration c. The items are in the
 // order of the configuration, however long each takes.
 func Live(ctx context.Context, c *config.Config, routes *route.Table, role Role, d Deps) []Item {
 	l := &live{config: c, deps: d}
-	copied := false // whether any route is copied, not only observed
-	consumed := map[string]bool{}
-	consume := func(url string) {
-		if !consumed[url] {
-			consumed[url] = true
-			l.add(func(ctx context.Context) []Item { return l.consumedQueue(ctx, url) })
-		}
-	}
 	if role.Parse {
-		consume(c.Queues.Logs)
-		for _, place := range c.Logs {
-			l.add(func(ctx context.Context) []Item { return l.logPlace(ctx, place) })
-		}
+		l.parse(routes)
+	}
+	if role.Copy {
+		l.copy(routes)
+	}
+	if role.OnCall {
+		l.onCall(routes)
+	}
+	items := l.run(ctx)
+	ownLetters(items)
+	return items
+}
+
+func (l *live) parse(routes *route.Table) {
+	l.add(func(ctx context.Context) []Item { return l.consumedQueue(ctx, l.config.Queues.Logs) })
+	for _, place := range l.config.Logs {
+		l.add(func(ctx context.Context) []Item {
+			return l.logPlace(ctx, place, place.WhenDone == config.WhenDoneDelete)
+		})
 	}
 	sent := map[string]bool{}
 	for _, r := range routes.Routes() {
-		if r.Observe() { // nothing is sent, read or written for it
+		url := r.QueueURL(l.config.Queues.Sync)
+		if r.Observe() || sent[url] { // nothing is sent for a route that only observes
 			continue
 		}
-		copied = true
-		url := r.QueueURL(c.Queues.Sync)
-		if role.Parse && !sent[url] {
-			sent[url] = true
-			l.add(func(ctx context.Context) []Item { return []Item{l.mayAct(ctx, url, maySend)} })
-		}
-		if role.Copy {
-			consume(url)
-			l.add(func(ctx context.Context) []Item { return l.source(ctx, r) })
-			l.add(func(ctx context.Context) []Item { return l.destination(ctx, r) })
-		}
+		sent[url] = true
+		l.add(func(ctx context.Context) []Item { return []Item{l.mayAct(ctx, url, queueARN(url), maySend)} })
 	}
-	if role.Copy && !copied { // what others sent is settled all the same
-		consume(c.Queues.Sync)
+}
+
+func (l *live) copy(routes *route.Table) {
+	// What others sent is settled also when no route sends now.
+	for _, url := range l.config.SyncQueues() {
+		l.add(func(ctx context.Context) []Item { return l.consumedQueue(ctx, url) })
 	}
-	return l.run(ctx)
+	for _, r := range routes.Routes() {
+		if r.Observe() { // nothing is read or written for it
+			continue
+		}
+		l.add(func(ctx context.Context) []Item { return l.source(ctx, r) })
+		l.add(func(ctx context.Context) []Item { return l.destination(ctx, r, true) })
+	}
+}
+
+func (l *live) onCall(routes *route.Table) {
+	for _, url := range append([]string{l.config.Queues.Logs}, l.config.SyncQueues()...) {
+		l.add(func(ctx context.Context) []Item { return l.answeredQueue(ctx, url) })
+	}
+	for _, place := range l.config.Logs {
+		l.add(func(ctx context.Context) []Item { return l.logPlace(ctx, place, false) })
+	}
+	for _, r := range routes.Routes() { // explain looks at both sides whatever the mode
+		l.add(func(ctx context.Context) []Item { return l.source(ctx, r) })
+		l.add(func(ctx context.Context) []Item { return l.destination(ctx, r, false) })
+	}
+}
+
+// ownLetters finds dead-letter queues of two queues: letters do not say which one
+// they came from, so none of them could be redriven.
+func ownLetters(items []Item) {
+	of := map[string]string{} // dead-letter queue to its queue
+	for i := range items {
+		letters := items[i].letters
+		if letters == "" {
+			continue
+		}
+		if other, ok := of[letters]; ok && other != items[i].On {
+			items[i].Status = Failed
+			items[i].Note = fmt.Sprintf("the dead-letter queue %s is that of %s, too; give each queue one of its own, or nobody can tell where to redrive a letter to", letters, other)
+		}
+		of[letters] = items[i].On
+	}
 }
 
 // live collects the parts of a check and runs them.
@@ -138,13 +204,17 @@ func (l *live) run(ctx context.Context) []Item {
 // tried is the item of a try that ended with err.
 func tried(needs, on string, err error) Item {
 	if err != nil {
-		return Item{needs, on, Failed, err.Error()}
+		return wrong(needs, on, err.Error())
 	}
 	return Item{Needs: needs, On: on, Status: OK}
 }
 
 // wrong is an item whose setting was read and is not good.
-func wrong(needs, on, note string) Item { return Item{needs, on, Failed, note} }
+func wrong(needs, on, note string) Item {
+	return Item{Needs: needs, On: on, Status: Failed, Note: note}
+}
 
 // notTried is an item that would change something, or that cannot be seen yet.
-func notTried(needs, on, why string) Item { return Item{needs, on, NotTried, why} }
+func notTried(needs, on, why string) Item {
+	return Item{Needs: needs, On: on, Status: NotTried, Note: why}
+}

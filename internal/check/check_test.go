@@ -1,20 +1,14 @@
 package check
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
-	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
-	"github.com/aws/smithy-go"
-	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/objectferry/objectferry/internal/config"
@@ -29,105 +23,14 @@ const (
 	syncARN   = "arn:aws:sqs:us-west-2:111122223333:sync"
 )
 
-// answer is an error as the SDK returns it.
-func answer(status int, code string) error {
-	return &smithyhttp.ResponseError{
-		Response: &smithyhttp.Response{Response: &http.Response{StatusCode: status}},
-		Err:      &smithy.GenericAPIError{Code: code, Message: code},
-	}
-}
-
-// fakeSQS answers as SQS does; refuse makes it refuse an operation on a queue.
-type fakeSQS struct {
-	t          *testing.T
-	refuse     map[string]bool // "SendMessage sync-dead"
-	attributes map[string]map[string]string
-}
-
-func newFakeSQS(t *testing.T) *fakeSQS {
-	f := &fakeSQS{t: t, refuse: map[string]bool{}, attributes: map[string]map[string]string{}}
-	for _, name := range []string{"logs", "sync"} {
-		f.attributes[name] = map[string]string{
-			"VisibilityTimeout": "60", "MessageRetentionPeriod": "604800",
-			"RedrivePolicy": fmt.Sprintf(`{"deadLetterTargetArn":"arn:aws:sqs:us-west-2:111122223333:%s-dead","maxReceiveCount":30}`, name),
-		}
-		f.attributes[name+"-dead"] = map[string]string{"VisibilityTimeout": "30", "MessageRetentionPeriod": "1209600"}
-	}
-	return f
-}
-
-func (f *fakeSQS) may(action string, url *string, entries int) error {
-	if entries > 0 {
-		f.t.Errorf("%s with %d entries would change something", action, entries)
-	}
-	if f.refuse[action+" "+(*url)[strings.LastIndexByte(*url, '/')+1:]] {
-		return answer(403, "AccessDenied")
-	}
-	if entries == 0 {
-		return answer(400, "AWS.SimpleQueueService.EmptyBatchRequest")
-	}
-	return nil
-}
-
-func (f *fakeSQS) SendMessageBatch(_ context.Context, in *sqs.SendMessageBatchInput, _ ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
-	return nil, f.may("SendMessage", in.QueueUrl, len(in.Entries))
-}
-
-func (f *fakeSQS) DeleteMessageBatch(_ context.Context, in *sqs.DeleteMessageBatchInput, _ ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error) {
-	return nil, f.may("DeleteMessage", in.QueueUrl, len(in.Entries))
-}
-
-func (f *fakeSQS) ChangeMessageVisibilityBatch(_ context.Context, in *sqs.ChangeMessageVisibilityBatchInput, _ ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error) {
-	return nil, f.may("ChangeMessageVisibility", in.QueueUrl, len(in.Entries))
-}
-
-func (f *fakeSQS) GetQueueAttributes(_ context.Context, in *sqs.GetQueueAttributesInput, _ ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error) {
-	if err := f.may("GetQueueAttributes", in.QueueUrl, -1); err != nil {
-		return nil, err
-	}
-	all := f.attributes[(*in.QueueUrl)[strings.LastIndexByte(*in.QueueUrl, '/')+1:]]
-	asked := map[string]string{}
-	for name, value := range all {
-		if slices.Contains(in.AttributeNames, types.QueueAttributeName(name)) {
-			asked[name] = value
-		}
-	}
-	return &sqs.GetQueueAttributesOutput{Attributes: asked}, nil
-}
-
-func (f *fakeSQS) GetQueueUrl(_ context.Context, in *sqs.GetQueueUrlInput, _ ...func(*sqs.Options)) (*sqs.GetQueueUrlOutput, error) {
-	url := "https://sqs.us-west-2.amazonaws.com/" + *in.QueueOwnerAWSAccountId + "/" + *in.QueueName
-	if err := f.may("GetQueueUrl", &url, -1); err != nil {
-		return nil, err
-	}
-	return &sqs.GetQueueUrlOutput{QueueUrl: &url}, nil
-}
-
-// fakeStore is a log bucket, a source or a destination.
-type fakeStore struct {
-	read, write error
-	empty       bool
-	asked       *string
-}
-
-func (f fakeStore) Reference(_ context.Context, key string) error {
-	if f.asked != nil {
-		*f.asked = key
-	}
-	return f.read
-}
-func (f fakeStore) First(context.Context, string, string) (bool, error) { return !f.empty, f.read }
-func (f fakeStore) ReadReference(context.Context) error                 { return f.read }
-func (f fakeStore) WriteReference(_ context.Context, _ string) error    { return f.write }
-
 // world is a configuration and the systems that it names, all in order.
 type world struct {
 	config      *config.Config
 	sqs         *fakeSQS
-	logs        fakeStore
-	source      fakeStore
+	logs        fakeLogs
+	source      fakeSource
 	sourceErr   error
-	destination fakeStore
+	destination fakeDestination
 	role        Role
 }
 
@@ -167,7 +70,7 @@ func TestLiveTriesAllThatTheServiceNeeds(t *testing.T) {
 	}
 	queue := func(arn string) []string {
 		return []string{
-			"not tried: sqs:ReceiveMessage on " + arn,
+			"ok: sqs:ReceiveMessage on " + arn,
 			"ok: sqs:DeleteMessage on " + arn,
 			"ok: sqs:ChangeMessageVisibility on " + arn,
 			"ok: sqs:GetQueueAttributes on " + arn,
@@ -177,6 +80,7 @@ func TestLiveTriesAllThatTheServiceNeeds(t *testing.T) {
 			"ok: sqs:GetQueueUrl on " + arn + "-dead",
 			"ok: sqs:SendMessage on " + arn + "-dead",
 			"ok: MessageRetentionPeriod on " + arn + "-dead",
+			"ok: RedriveAllowPolicy on " + arn + "-dead",
 		}
 	}
 	want := slices.Concat(
@@ -184,40 +88,19 @@ func TestLiveTriesAllThatTheServiceNeeds(t *testing.T) {
 		[]string{
 			"ok: s3:ListBucket on arn:aws:s3:::log-bucket",
 			"ok: s3:GetObject on arn:aws:s3:::log-bucket/access/*",
-			"not tried: s3:DeleteObject on arn:aws:s3:::log-bucket/access/*",
+			"ok: s3:DeleteObject on arn:aws:s3:::log-bucket/access/*",
 			"ok: sqs:SendMessage on " + syncARN,
 		},
 		queue(syncARN),
 		[]string{
 			"ok: cos:GetObject on https://media-1250000000.cos.ap-shanghai.myqcloud.com/img/.objectferry-probe",
-			"ok: s3:ListBucket, s3:GetObject on arn:aws-cn:s3:::media",
-			"ok: s3:PutObject, s3:AbortMultipartUpload on arn:aws-cn:s3:::media/*",
+			"ok: s3:ListBucket on arn:aws-cn:s3:::media",
+			"ok: s3:GetObject on arn:aws-cn:s3:::media/*",
+			"ok: s3:AbortMultipartUpload on arn:aws-cn:s3:::media/*",
+			"ok: s3:PutObject on arn:aws-cn:s3:::media/*",
 		})
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
-func TestRolesAreCheckedForTheirOwn(t *testing.T) {
-	w := newWorld(t)
-	w.role = Role{Parse: true}
-	for _, i := range w.live(t) {
-		if strings.HasPrefix(i.Needs, "cos:") || strings.Contains(i.On, "media") || i.On == syncARN && i.Needs != "sqs:SendMessage" {
-			t.Errorf("parse is checked for %s", i.short())
-		}
-	}
-	w.role = Role{Copy: true}
-	for _, i := range w.live(t) {
-		if strings.Contains(i.On, "log") {
-			t.Errorf("copy is checked for %s", i.short())
-		}
-	}
-	w.role = Role{Parse: true, Copy: true}
-	w.config.Routes[0].Mode = config.ModeObserve
-	for _, i := range w.live(t) {
-		if strings.Contains(i.On, "media") || i.On == syncARN && i.Needs == "sqs:SendMessage" {
-			t.Errorf("an observed route is checked for %s", i.short())
-		}
 	}
 }
 
@@ -229,6 +112,7 @@ func TestLiveNamesWhatIsMissing(t *testing.T) {
 		failed string
 		says   string
 	}{
+		"receive":      {func(w *world) { w.sqs.refuse["ReceiveMessage logs"] = true }, "sqs:ReceiveMessage on " + logsARN, "AccessDenied"},
 		"delete":       {func(w *world) { w.sqs.refuse["DeleteMessage logs"] = true }, "sqs:DeleteMessage on " + logsARN, "AccessDenied"},
 		"extend":       {func(w *world) { w.sqs.refuse["ChangeMessageVisibility sync"] = true }, "sqs:ChangeMessageVisibility on " + syncARN, "AccessDenied"},
 		"send":         {func(w *world) { w.sqs.refuse["SendMessage sync"] = true }, "sqs:SendMessage on " + syncARN, "AccessDenied"},
@@ -246,11 +130,17 @@ func TestLiveNamesWhatIsMissing(t *testing.T) {
 		"unreadable redrive policy": {func(w *world) { w.sqs.attributes["logs"]["RedrivePolicy"] = `{"maxReceiveCount":5}` }, "RedrivePolicy on " + logsARN, "cannot be read"},
 		"source":                    {func(w *world) { w.source.read = denied }, "cos:GetObject on https://media-1250000000.cos.ap-shanghai.myqcloud.com/img/.objectferry-probe", "source.reference"},
 		"credentials":               {func(w *world) { w.sourceErr = errors.New("no such file") }, "cos:GetObject on https://media-1250000000.cos.ap-shanghai.myqcloud.com", "no such file"},
-		"list destination":          {func(w *world) { w.destination.read = denied }, "s3:ListBucket, s3:GetObject on arn:aws-cn:s3:::media", "check the policy"},
-		"write destination": {func(w *world) {
-			w.destination.write = denied
-			w.config.Routes[0].Destination.SSE = config.SSEKMS
-		}, "s3:PutObject, s3:AbortMultipartUpload, kms:GenerateDataKey on arn:aws-cn:s3:::media/*", "check the policy"},
+		"list logs":                 {func(w *world) { w.logs.list = denied }, "s3:ListBucket on arn:aws:s3:::log-bucket", "check the policy"},
+		"read logs":                 {func(w *world) { w.logs.reference = denied }, "s3:GetObject on arn:aws:s3:::log-bucket/access/*", "check the policy"},
+		"one log":                   {func(w *world) { w.logs.read = denied }, "s3:GetObject on arn:aws:s3:::log-bucket/access/*", "check the policy"},
+		"delete logs":               {func(w *world) { w.logs.remove = denied }, "s3:DeleteObject on arn:aws:s3:::log-bucket/access/*", "check the policy"},
+		"list objects":              {func(w *world) { w.destination.list = denied }, "s3:ListBucket on arn:aws-cn:s3:::media", "check the policy"},
+		"read objects":              {func(w *world) { w.destination.read = denied }, "s3:GetObject on arn:aws-cn:s3:::media/*", "check the policy"},
+		"abort":                     {func(w *world) { w.destination.abort = denied }, "s3:AbortMultipartUpload on arn:aws-cn:s3:::media/*", "check the policy"},
+		"write":                     {func(w *world) { w.destination.write = denied }, "s3:PutObject on arn:aws-cn:s3:::media/*", "check the policy"},
+		"shared dead letters": {func(w *world) {
+			w.sqs.attributes["sync"]["RedrivePolicy"] = w.sqs.attributes["logs"]["RedrivePolicy"]
+		}, "RedrivePolicy on " + syncARN, "is that of " + logsARN + ", too"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -272,24 +162,43 @@ func TestLiveNamesWhatIsMissing(t *testing.T) {
 }
 
 func TestWhatCannotBeSeenIsNotTried(t *testing.T) {
+	denied := &object.Error{Class: object.Denied}
+	for name, tt := range map[string]struct {
+		take func(*world)
+		want string
+	}{
+		"dead letters' settings": {func(w *world) { w.sqs.refuse["GetQueueAttributes logs-dead"] = true }, "MessageRetentionPeriod on " + logsARN + "-dead"}, // the service itself need not read them
+		"reading unlisted":       {func(w *world) { w.destination.list, w.destination.read = denied, denied }, "s3:GetObject on arn:aws-cn:s3:::media/*"},
+		"reading unlisted logs":  {func(w *world) { w.logs.list, w.logs.reference = denied, denied }, "s3:GetObject on arn:aws:s3:::log-bucket/access/*"},
+		"writing for ever":       {func(w *world) { w.destination.abort = denied }, "s3:PutObject on arn:aws-cn:s3:::media/*"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			tt.take(w)
+			var got []string
+			for _, i := range w.live(t) {
+				if i.Status == NotTried {
+					got = append(got, i.Needs+" on "+i.On)
+					if i.Note == "" {
+						t.Errorf("%s does not say why", i.short())
+					}
+				}
+			}
+			if diff := cmp.Diff([]string{tt.want}, got); diff != "" {
+				t.Errorf("not tried (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A missing redrive-allow policy is no fault, only worth a word.
+func TestRedriveAllowPolicyIsAHint(t *testing.T) {
 	w := newWorld(t)
-	w.logs.empty = true                                 // no log yet
-	w.sqs.refuse["GetQueueAttributes logs-dead"] = true // the service itself need not read it
-	want := map[string]bool{
-		"not tried: s3:GetObject on arn:aws:s3:::log-bucket/access/*": true,
-		"not tried: MessageRetentionPeriod on " + logsARN + "-dead":   true,
-	}
+	w.sqs.attributes["sync-dead"]["RedriveAllowPolicy"] = `{"redrivePermission":"byQueue","sourceQueueArns":["` + syncARN + `"]}`
 	for _, i := range w.live(t) {
-		delete(want, i.short())
-		if i.Status == Failed {
-			t.Errorf("%s: %s", i.short(), i.Note)
+		if i.Needs == "RedriveAllowPolicy" && (i.Status != OK || (i.Note == "") != (i.On == syncARN+"-dead")) {
+			t.Errorf("%s: %q", i.short(), i.Note)
 		}
-		if i.Status == NotTried && i.Note == "" {
-			t.Errorf("%s does not say why", i.short())
-		}
-	}
-	for missing := range want {
-		t.Errorf("no item %q", missing)
 	}
 }
 

@@ -34,7 +34,7 @@ func Connect(ctx context.Context, c *config.Config) (Deps, error) {
 		SQS: client,
 		Logs: func(place config.Log) logs {
 			prefixes := map[string]string{place.Bucket: place.Prefix}
-			return logReader{s3store.NewLogs(s3store.Connect(base, s3In(c.Region)), prefixes)}
+			return s3store.NewLogs(s3store.Connect(base, s3In(c.Region)), prefixes)
 		},
 		Sources: openSource,
 		Destinations: func(r *route.Route) destination {

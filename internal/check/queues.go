@@ -15,11 +15,12 @@ import (
 	"github.com/objectferry/objectferry/internal/queue"
 )
 
-// sqsAPI is what this package calls of *sqs.Client: nothing that receives, and
-// the batches only ever empty.
+// sqsAPI is what this package calls of *sqs.Client: batches only ever empty, and
+// receives only with numbers that SQS does not take.
 type sqsAPI interface {
 	GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error)
 	GetQueueUrl(context.Context, *sqs.GetQueueUrlInput, ...func(*sqs.Options)) (*sqs.GetQueueUrlOutput, error)
+	ReceiveMessage(context.Context, *sqs.ReceiveMessageInput, ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error)
 	SendMessageBatch(context.Context, *sqs.SendMessageBatchInput, ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error)
 	DeleteMessageBatch(context.Context, *sqs.DeleteMessageBatchInput, ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error)
 	ChangeMessageVisibilityBatch(context.Context, *sqs.ChangeMessageVisibilityBatchInput, ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error)
@@ -32,8 +33,10 @@ const (
 	leastRetention  = 4 * 24 * time.Hour
 )
 
-// action is one permission that is tried with a batch of no entries: SQS refuses
-// that with EmptyBatchRequest, but only once it has let the caller in.
+// action is one permission that is tried with a call that SQS refuses to
+// everybody, but only once it has let the caller in: a batch without entries
+// (EmptyBatchRequest), a receive of more than ten messages. That SQS looks at
+// permissions before it looks at the call is unverified, see queue.Probe.
 type action struct {
 	permission string
 	try        func(ctx context.Context, api sqsAPI, url *string) error
@@ -42,6 +45,10 @@ type action struct {
 var (
 	maySend = action{"sqs:SendMessage", func(ctx context.Context, api sqsAPI, url *string) error {
 		return queue.Probe(ctx, api, *url)
+	}}
+	mayReceive = action{"sqs:ReceiveMessage", func(ctx context.Context, api sqsAPI, url *string) error {
+		_, err := api.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: url, MaxNumberOfMessages: queue.BatchMax + 1, WaitTimeSeconds: longestPoll + 1})
+		return queue.Refusal(err, "ReceiveMessage")
 	}}
 	mayDelete = action{"sqs:DeleteMessage", func(ctx context.Context, api sqsAPI, url *string) error {
 		_, err := api.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: url, Entries: []types.DeleteMessageBatchRequestEntry{}})
@@ -53,66 +60,113 @@ var (
 	}}
 )
 
-// mayAct tries a permission on the queue at url.
-func (l *live) mayAct(ctx context.Context, url string, a action) Item {
-	if err := a.try(ctx, l.deps.SQS, &url); err != nil {
-		return tried(a.permission, queueARN(url), err)
+// longestPoll of SQS, in seconds.
+const longestPoll = 20
+
+// mayAct tries a permission on the queue at url, whose ARN is on.
+func (l *live) mayAct(ctx context.Context, url, on string, a action) Item {
+	i := tried(a.permission, on, a.try(ctx, l.deps.SQS, &url))
+	if i.Status == OK {
+		i.Note = "asked with a call that SQS refuses to everybody"
 	}
-	i := tried(a.permission, queueARN(url), nil)
-	i.Note = "asked with an empty batch"
 	return i
+}
+
+// settle tries what receiving and settling messages of the queue at url needs.
+func (l *live) settle(ctx context.Context, url, on string) []Item {
+	return []Item{l.mayAct(ctx, url, on, mayReceive), l.mayAct(ctx, url, on, mayDelete), l.mayAct(ctx, url, on, mayExtend)}
 }
 
 // consumedQueue tries what a consumer of the queue needs.
 func (l *live) consumedQueue(ctx context.Context, url string) []Item {
 	on := queueARN(url)
-	items := []Item{
-		notTried("sqs:ReceiveMessage", on, "would count as a receive of the messages that it gets"),
-		l.mayAct(ctx, url, mayDelete),
-		l.mayAct(ctx, url, mayExtend),
+	settings, dead := l.settings(ctx, url, on)
+	items := append(l.settle(ctx, url, on), settings...)
+	if dead == nil {
+		return items
 	}
-	attributes, err := l.attributes(ctx, url)
-	items = append(items, tried("sqs:GetQueueAttributes", on, err))
+	items = append(items, l.mayAct(ctx, dead.url, dead.arn, maySend))
+	// The service itself does not need this, so a role without it is not wrong.
+	letters, err := l.attributes(ctx, dead.url)
+	if err != nil {
+		return append(items, notTried("MessageRetentionPeriod", dead.arn, "cannot be read by this role, and need not be; 14 days is good"))
+	}
+	return append(items, dead.settings(letters)...)
+}
+
+// answeredQueue tries what people on call need of a queue: to send to it, and to
+// settle its dead letters.
+func (l *live) answeredQueue(ctx context.Context, url string) []Item {
+	on := queueARN(url)
+	settings, dead := l.settings(ctx, url, on)
+	items := append([]Item{l.mayAct(ctx, url, on, maySend)}, settings...)
+	if dead == nil {
+		return items
+	}
+	items = append(items, l.settle(ctx, dead.url, dead.arn)...)
+	letters, err := l.attributes(ctx, dead.url)
+	items = append(items, tried("sqs:GetQueueAttributes", dead.arn, err))
 	if err != nil {
 		return items
+	}
+	return append(items, dead.settings(letters)...)
+}
+
+// deadLetters is the dead-letter queue of a queue.
+type deadLetters struct {
+	url, arn string
+	least    time.Duration // the retention of its queue
+}
+
+// settings reads how the queue at url is set, and finds its dead letters; nil
+// when that cannot be done.
+func (l *live) settings(ctx context.Context, url, on string) ([]Item, *deadLetters) {
+	attributes, err := l.attributes(ctx, url)
+	items := []Item{tried("sqs:GetQueueAttributes", on, err)}
+	if err != nil {
+		return items, nil
 	}
 	items = append(items,
 		atLeast("VisibilityTimeout", on, attributes, leastVisibility, "60 s is good; heartbeats keep messages longer"),
 		atLeast("MessageRetentionPeriod", on, attributes, leastRetention, "7 days is good: what waits out an outage must not expire"))
-	return append(items, l.deadLetters(ctx, on, attributes)...)
-}
 
-// deadLetters tries what is needed to bury messages of the queue on.
-func (l *live) deadLetters(ctx context.Context, on string, attributes map[string]string) []Item {
 	const needs = "RedrivePolicy"
 	policy, err := queue.RedrivePolicy(attributes[needs])
 	if err != nil {
-		return []Item{wrong(needs, on, err.Error()+"; give the queue one with a dead-letter queue, maxReceiveCount 30 is good")}
+		return append(items, wrong(needs, on, err.Error()+"; give the queue one with a dead-letter queue, maxReceiveCount 30 is good")), nil
 	}
-	items := []Item{tried(needs, on, nil)}
+	redrive := tried(needs, on, nil)
 	if policy.Max <= l.config.Retry.Receives {
-		items[0] = wrong(needs, on, fmt.Sprintf("maxReceiveCount is %d, which moves messages before retry.receives (%d) can end them with a reason; 30 is good", policy.Max, l.config.Retry.Receives))
+		redrive = wrong(needs, on, fmt.Sprintf("maxReceiveCount is %d, which moves messages before retry.receives (%d) can end them with a reason; 30 is good", policy.Max, l.config.Retry.Receives))
 	}
+	redrive.letters = policy.ARN
 	out, err := l.deps.SQS.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &policy.Name, QueueOwnerAWSAccountId: &policy.Account})
 	if err != nil {
-		return append(items, tried("sqs:GetQueueUrl", policy.ARN, queue.Classify(err, "GetQueueUrl")))
+		return append(items, redrive, tried("sqs:GetQueueUrl", policy.ARN, queue.Classify(err, "GetQueueUrl"))), nil
 	}
-	dead := aws.ToString(out.QueueUrl)
-	items = append(items, tried("sqs:GetQueueUrl", policy.ARN, nil), l.mayAct(ctx, dead, maySend))
+	return append(items, redrive, tried("sqs:GetQueueUrl", policy.ARN, nil)),
+		&deadLetters{aws.ToString(out.QueueUrl), policy.ARN, seconds(attributes["MessageRetentionPeriod"])}
+}
 
-	// The service itself does not need this, so a role without it is not wrong.
-	letters, err := l.attributes(ctx, dead)
-	if err != nil {
-		return append(items, notTried("MessageRetentionPeriod", policy.ARN, "cannot be read by this role, and need not be; 14 days is good"))
+// settings judges how the dead-letter queue is set. SQS keeps the time of the
+// first send when it moves a message itself. A redrive-allow policy keeps other
+// queues' letters out, which no command needs.
+func (d *deadLetters) settings(attributes map[string]string) []Item {
+	const allow = "RedriveAllowPolicy"
+	item := tried(allow, d.arn, nil)
+	if attributes[allow] == "" {
+		item.Note = "there is none, so any queue of the account may send its dead letters here; one that names its queue is better"
 	}
-	// SQS keeps the time of the first send when it moves a message itself.
-	return append(items, atLeast("MessageRetentionPeriod", policy.ARN, letters, seconds(attributes["MessageRetentionPeriod"]),
-		"14 days is good; below that of its queue, letters may expire as they arrive"))
+	return []Item{
+		atLeast("MessageRetentionPeriod", d.arn, attributes, d.least, "14 days is good; below that of its queue, letters may expire as they arrive"),
+		item,
+	}
 }
 
 func (l *live) attributes(ctx context.Context, url string) (map[string]string, error) {
 	out, err := l.deps.SQS.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []types.QueueAttributeName{
 		types.QueueAttributeNameVisibilityTimeout, types.QueueAttributeNameMessageRetentionPeriod, types.QueueAttributeNameRedrivePolicy,
+		types.QueueAttributeNameRedriveAllowPolicy,
 	}})
 	if err != nil {
 		return nil, queue.Classify(err, "GetQueueAttributes")

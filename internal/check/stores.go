@@ -3,7 +3,6 @@ package check
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/objectferry/objectferry/internal/config"
 	"github.com/objectferry/objectferry/internal/object"
@@ -11,28 +10,53 @@ import (
 	"github.com/objectferry/objectferry/internal/s3store"
 )
 
-// logPlace tries what reading logs needs.
-func (l *live) logPlace(ctx context.Context, place config.Log) []Item {
+const (
+	list = "s3:ListBucket"
+	get  = "s3:GetObject"
+
+	// unlisted is why reading cannot be tried without a list permission.
+	unlisted = "S3 refuses every missing key to those who may not list"
+)
+
+// logPlace tries what reading logs needs, and deleting them.
+func (l *live) logPlace(ctx context.Context, place config.Log, deletes bool) []Item {
 	bucket := "arn:" + partition(l.config.Region) + ":s3:::" + place.Bucket
 	objects := bucket + "/" + place.Prefix + "*"
 	reader := l.deps.Logs(place)
-	// S3 says of a missing key that it is missing only to those who may list.
-	items := []Item{tried("s3:ListBucket", bucket, reader.Reference(ctx, place.Bucket))}
-
-	const get = "s3:GetObject"
-	found, err := reader.First(ctx, place.Bucket, place.Prefix)
-	switch {
-	case err != nil:
+	first, err := firstKey(ctx, reader, place)
+	items := []Item{tried(list, bucket, err)}
+	if err != nil {
+		items = append(items, notTried(get, objects, unlisted))
+	} else {
+		err := reader.Reference(ctx, place.Bucket)
+		if err == nil && first != "" { // its owner or its key may have something against us
+			err = readByte(ctx, reader, place.Bucket, first)
+		}
 		items = append(items, tried(get, objects, err))
-	case found:
-		items = append(items, tried(get, objects, nil))
-	default:
-		items = append(items, notTried(get, objects, "there is no log object yet to read a byte of"))
 	}
-	if place.WhenDone == config.WhenDoneDelete {
-		items = append(items, notTried("s3:DeleteObject", objects, "would change something"))
+	if deletes {
+		items = append(items, tried("s3:DeleteObject", objects, reader.DeleteReference(ctx, place.Bucket)))
 	}
 	return items
+}
+
+// firstKey is a key that a listing of the place tells, "" of an empty one.
+func firstKey(ctx context.Context, reader logs, place config.Log) (string, error) {
+	for o, err := range reader.List(ctx, place.Bucket, place.Prefix, "") {
+		return o.Key, err
+	}
+	return "", nil
+}
+
+func readByte(ctx context.Context, reader logs, bucket, key string) error {
+	read, err := reader.Read(ctx, bucket, key, object.Range{Length: 1}, "")
+	if object.ClassOf(err) == object.Absent { // it was read and deleted meanwhile
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return read.Body.Close()
 }
 
 // source tries to read from COS as the copier will.
@@ -53,35 +77,37 @@ func (l *live) source(ctx context.Context, r *route.Route) []Item {
 	return []Item{tried(needs, r.Source.COS+"/"+key, err)}
 }
 
-// destination tries what looking and writing need. The write is begun and thrown
+// destination tries what looking needs, and writing. A write is begun and thrown
 // away: a multipart upload asks for the same permissions and key grants as any
-// write and leaves nothing visible.
-func (l *live) destination(ctx context.Context, r *route.Route) []Item {
+// write and leaves nothing visible. It is not begun by who may not throw it away.
+func (l *live) destination(ctx context.Context, r *route.Route, writes bool) []Item {
 	bucket := "arn:" + partition(r.Destination.Region) + ":s3:::" + r.Bucket
+	objects := bucket + "/*"
 	d := l.deps.Destinations(r)
-	needs := []string{"s3:PutObject", "s3:AbortMultipartUpload"}
-	if r.Destination.SSE == config.SSEKMS {
-		needs = append(needs, "kms:GenerateDataKey")
+	_, err := d.List(ctx, r.ProbeKey(), "", "")
+	items := []Item{tried(list, bucket, err)}
+	if err != nil {
+		items = append(items, notTried(get, objects, unlisted))
+	} else {
+		items = append(items, tried(get, objects, d.ReadReference(ctx)))
 	}
-	return []Item{
-		tried("s3:ListBucket, s3:GetObject", bucket, d.ReadReference(ctx)),
-		tried(strings.Join(needs, ", "), bucket+"/*", d.WriteReference(ctx, r.ProbeKey())),
+	if !writes {
+		return items
 	}
-}
-
-// logReader adds to the service's reader what only a check asks.
-type logReader struct{ *s3store.LogStore }
-
-func (l logReader) First(ctx context.Context, bucket, prefix string) (bool, error) {
-	for o, err := range l.List(ctx, bucket, prefix, "") {
-		if err != nil {
-			return false, err
-		}
-		read, err := l.Read(ctx, bucket, o.Key, object.Range{Length: 1}, "")
-		if err != nil {
-			return false, err
-		}
-		return true, read.Body.Close()
+	const put, encrypt = "s3:PutObject", "kms:GenerateDataKey"
+	err = d.AbortReference(ctx, r.ProbeKey())
+	items = append(items, tried("s3:AbortMultipartUpload", objects, err))
+	if err != nil {
+		return append(items, notTried(put, objects, "what is begun could not be thrown away"))
 	}
-	return false, nil
+	err = d.WriteReference(ctx, r.ProbeKey())
+	if s3store.RefusedByKey(err) { // so S3 has let us in
+		return append(items, tried(put, objects, nil), tried(encrypt, r.Destination.KMSKey, err))
+	}
+	items = append(items, tried(put, objects, err))
+	if err == nil && r.Destination.SSE == config.SSEKMS {
+		items = append(items, tried(encrypt, r.Destination.KMSKey, nil),
+			notTried("kms:Decrypt", r.Destination.KMSKey, "is asked for when the parts of an upload are put together"))
+	}
+	return items
 }

@@ -2,7 +2,6 @@ package s3store
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"iter"
 	"net/http"
@@ -105,7 +104,7 @@ func (l *LogStore) Delete(ctx context.Context, bucket, key string) error {
 // Reference asks for a key that does not exist: nil when S3 says so. It needs
 // s3:ListBucket; without it S3 says AccessDenied of every missing key.
 func (l *LogStore) Reference(ctx context.Context, bucket string) error {
-	key := l.prefixes[bucket] + "objectferry-reference-" + rand.Text()
+	key := l.referenceKey(bucket)
 	read, err := l.Read(ctx, bucket, key, object.Range{Length: 1}, "")
 	if object.ClassOf(err) == object.Absent {
 		return nil
