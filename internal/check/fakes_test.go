@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
-	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
@@ -74,14 +72,7 @@ func (f *fakeSQS) GetQueueAttributes(_ context.Context, in *sqs.GetQueueAttribut
 	if err := f.may("GetQueueAttributes", in.QueueUrl, -1); err != nil {
 		return nil, err
 	}
-	all := f.attributes[(*in.QueueUrl)[strings.LastIndexByte(*in.QueueUrl, '/')+1:]]
-	asked := map[string]string{}
-	for name, value := range all {
-		if slices.Contains(in.AttributeNames, types.QueueAttributeName(name)) {
-			asked[name] = value
-		}
-	}
-	return &sqs.GetQueueAttributesOutput{Attributes: asked}, nil
+	return &sqs.GetQueueAttributesOutput{Attributes: f.attributes[(*in.QueueUrl)[strings.LastIndexByte(*in.QueueUrl, '/')+1:]]}, nil
 }
 
 func (f *fakeSQS) GetQueueUrl(_ context.Context, in *sqs.GetQueueUrlInput, _ ...func(*sqs.Options)) (*sqs.GetQueueUrlOutput, error) {

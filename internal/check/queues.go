@@ -164,10 +164,8 @@ func (d *deadLetters) settings(attributes map[string]string) []Item {
 }
 
 func (l *live) attributes(ctx context.Context, url string) (map[string]string, error) {
-	out, err := l.deps.SQS.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []types.QueueAttributeName{
-		types.QueueAttributeNameVisibilityTimeout, types.QueueAttributeNameMessageRetentionPeriod, types.QueueAttributeNameRedrivePolicy,
-		types.QueueAttributeNameRedriveAllowPolicy,
-	}})
+	// By name, an emulator may refuse an attribute that it does not know.
+	out, err := l.deps.SQS.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameAll}})
 	if err != nil {
 		return nil, queue.Classify(err, "GetQueueAttributes")
 	}
