@@ -54,7 +54,7 @@ nothing was done, 3 partly done.`,
 	}
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return wrongUsage(c, err) })
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newRunCommand(), newCheckCommand(), newParseCommand(), newExplainCommand(), newReconcileCommand(), newRequestCommand(), newSweepCommand(), newDeadletterCommand())
+	root.AddCommand(newRunCommand(), newCheckCommand(), newParseCommand(), newReportCommand(), newExplainCommand(), newReconcileCommand(), newRequestCommand(), newSweepCommand(), newDeadletterCommand(), newConsoleCommand())
 	return root
 }
 

@@ -37,9 +37,14 @@ func TestArrows(t *testing.T) {
 		"internal/check":      {"internal/queue", "internal/route", "internal/config", "internal/object", "internal/cos", "internal/s3store", "internal/telemetry"},
 		"internal/explain":    {"internal/copier", "internal/queue", "internal/route", "internal/glob", "internal/config", "internal/object", "internal/telemetry", "pkg/syncrequest"},
 		"internal/reconcile":  {"internal/queue", "internal/route", "internal/config", "internal/object", "pkg/syncrequest"},
+		"internal/report":     {"internal/parse", "internal/route", "internal/config", "internal/object", "pkg/accesslog"},
 		"internal/app": {"internal/parse", "internal/copier", "internal/queue", "internal/guard", "internal/cos", "internal/s3store", "internal/route", "internal/config",
 			"internal/object", "internal/telemetry"},
-		"cmd/objectferry": {"internal/app", "internal/check", "internal/deadletter", "internal/explain", "internal/reconcile", "internal/config", "internal/queue", "internal/route", "internal/object", "internal/s3store",
+		"internal/console": {"internal/console/fleet", "internal/console/plot", "internal/deadletter", "internal/guard", "internal/queue", "internal/object",
+			"internal/telemetry"},
+		"internal/console/fleet": {"internal/app", "internal/guard", "internal/telemetry"},
+		"internal/console/plot":  {"internal/telemetry"},
+		"cmd/objectferry": {"internal/app", "internal/console", "internal/console/fleet", "internal/check", "internal/deadletter", "internal/explain", "internal/reconcile", "internal/report", "internal/parse", "internal/guard", "internal/config", "internal/queue", "internal/route", "internal/object", "internal/s3store",
 			"internal/telemetry", "pkg/accesslog", "pkg/s3event", "pkg/syncrequest"},
 		"cmd/objectferry-demo": {"internal/app", "internal/config", "internal/telemetry", "internal/localcloud", "internal/localcloud/cosd", "internal/localcloud/edge",
 			"internal/localcloud/strictaws", "internal/localcloud/visitors"},
@@ -48,6 +53,7 @@ func TestArrows(t *testing.T) {
 		"github.com/aws/aws-sdk-go-v2/service/": {"internal/queue", "internal/s3store", "internal/deadletter", "internal/app", "internal/check", "cmd/objectferry"},
 		"github.com/tencentyun/":                {"internal/cos"},
 		"github.com/sony/gobreaker":             {"internal/guard"},
+		"github.com/go-analyze/":                {"internal/console/plot"},
 	}
 	seen := 0
 	for line := range strings.Lines(string(out)) {

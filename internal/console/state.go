@@ -1,0 +1,109 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/objectferry/objectferry/internal/console/fleet"
+	"github.com/objectferry/objectferry/internal/deadletter"
+	"github.com/objectferry/objectferry/internal/queue"
+)
+
+// readFor bounds one reading of everything.
+const readFor = 6 * time.Second
+
+// snapshot is everything that the overview shows, as it was at one time.
+type snapshot struct {
+	at     time.Time
+	fleet  *fleet.Reading
+	queues []queueReading
+}
+
+// queueReading is a queue and its dead letters, or why they could not be asked.
+type queueReading struct {
+	Queue
+	depth   queue.Depth
+	err     error
+	deadURL string
+	dead    queue.Depth
+	deadErr error
+}
+
+// state reads, and keeps what it has read for a moment: ten open pages cost no
+// more than one.
+type state struct {
+	deps  Deps
+	fresh time.Duration
+
+	mu   sync.Mutex // held while it reads, so that nobody else does
+	last *snapshot
+	dead []*deadletter.Box // once they were found
+}
+
+func newState(d Deps, fresh time.Duration) *state { return &state{deps: d, fresh: fresh} }
+
+// now is a snapshot that is fresh enough.
+func (s *state) now(ctx context.Context) *snapshot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.last == nil || time.Since(s.last.at) > s.fresh {
+		// Others wait for it too, so it does not end with the page that asked first.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readFor)
+		defer cancel()
+		s.last = s.read(ctx)
+	}
+	return s.last
+}
+
+// stale makes the next page read anew.
+func (s *state) stale() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last = nil
+}
+
+// boxes finds the dead-letter queues, once.
+func (s *state) boxes(ctx context.Context) ([]*deadletter.Box, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.find(ctx)
+}
+
+// find needs mu.
+func (s *state) find(ctx context.Context) ([]*deadletter.Box, error) {
+	if s.dead != nil {
+		return s.dead, nil
+	}
+	dead, err := s.deps.Boxes(ctx)
+	if err == nil && len(dead) != len(s.deps.Queues) {
+		err = fmt.Errorf("%d dead-letter queues for %d queues", len(dead), len(s.deps.Queues))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find the dead letters: %w", err)
+	}
+	s.dead = dead
+	return dead, nil
+}
+
+// read asks everybody at once; it needs mu.
+func (s *state) read(ctx context.Context) *snapshot {
+	out := &snapshot{at: time.Now().UTC(), queues: make([]queueReading, len(s.deps.Queues))}
+	var all sync.WaitGroup
+	all.Go(func() { out.fleet = s.deps.Fleet.Read(ctx) })
+	dead, err := s.find(ctx)
+	for i, q := range s.deps.Queues {
+		r := &out.queues[i]
+		r.Queue = q
+		all.Go(func() { r.depth, r.err = s.deps.Depth(ctx, q.URL) })
+		if err != nil {
+			r.deadErr = err
+			continue
+		}
+		r.deadURL = dead[i].URL()
+		all.Go(func() { r.dead, r.deadErr = s.deps.Depth(ctx, r.deadURL) })
+	}
+	all.Wait()
+	return out
+}
