@@ -47,5 +47,8 @@ func TestFailuresAreRemembered(t *testing.T) {
 		if !got[0].Time.After(got[1].Time) || len(got[0].TraceID) != 32 || got[0].TraceID == got[1].TraceID || strings.Trim(got[1].TraceID, "0") == "" {
 			t.Errorf("times and traces: %+v", got)
 		}
+		if r.log.lines(`"message":"dead letter"`) != 1 || r.log.lines(`"trace_id":"`+got[0].TraceID) != 1 {
+			t.Errorf("the line about the letter does not have its trace:\n%s", r.log)
+		}
 	})
 }

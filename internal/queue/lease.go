@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"go.opentelemetry.io/otel/trace"
 )
 
 // lease is one message while we hold it.
@@ -16,8 +17,9 @@ type lease struct {
 	receipt    *string
 	attributes map[string]types.MessageAttributeValue // as they came, for the dead letter
 	received   time.Time
-	solo       bool    // it is worked on alone, see suspect.go
-	out        Outcome // set once it is being deleted
+	solo       bool              // it is worked on alone, see suspect.go
+	out        Outcome           // set once it is being deleted
+	span       trace.SpanContext // of the work on it, for the line that tells its end
 
 	// The rest belongs to the heartbeat and its mutex.
 	deadline  time.Time // when SQS gives the message to others

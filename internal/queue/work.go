@@ -93,6 +93,7 @@ func (c *Consumer) work(l *lease) {
 	}
 	ctx, span := c.span(ctx, l)
 	defer span.End()
+	l.span = span.SpanContext()
 	out := Outcome{Verb: HandBack}
 	if ctx.Err() == nil {
 		out = c.call(ctx, l)
@@ -177,7 +178,7 @@ func (c *Consumer) settled(l *lease, accepted bool) {
 		c.tel.End(c.cfg.Name, l.out.End, l.out.Detail)
 	}
 	if accepted && l.out.Verb == Bury {
-		line := c.tel.Log.Warn().Str("queue", c.cfg.Name).Str("id", l.delivery.ID).
+		line := c.tel.Log.Warn().Ctx(trace.ContextWithSpanContext(c.last, l.span)).Str("queue", c.cfg.Name).Str("id", l.delivery.ID).
 			Str("end", l.out.End).Str("detail", l.out.Detail).Int("receives", l.delivery.Receives)
 		if l.out.Note != "" {
 			line = line.Str("note", l.out.Note)
