@@ -19,6 +19,9 @@ type Instruments struct {
 
 	share share // objectferry.log.requests
 
+	rowMu  sync.Mutex // also while the gauge is set, so that it never goes back
+	newest map[string]time.Time
+
 	// sets caches attribute sets, which are costly to build. Label values are all
 	// from closed sets or the configuration, so it stays small.
 	sets sync.Map
@@ -37,7 +40,7 @@ var (
 )
 
 func newInstruments(m metric.Meter) (*Instruments, error) {
-	i := Instruments{share: share{buckets: map[string]*[hoursKept]Answers{}}}
+	i := Instruments{share: share{buckets: map[string]*[hoursKept]Answers{}}, newest: map[string]time.Time{}}
 	var firstErr error
 	c := func(dst *counter, name, unit, help string) {
 		var err error
@@ -178,8 +181,15 @@ func (i *Instruments) LastReceive(queue string, t time.Time) {
 	i.lastReceive.Record(bg, float64(t.UnixMilli())/1e3, i.set(LabelQueue, queue))
 }
 
-// LastRow sets the time of the newest row of a routed bucket.
+// LastRow tells of the newest row of a log of a routed bucket. Logs come out of
+// order, and an older one takes nothing back.
 func (i *Instruments) LastRow(bucket string, t time.Time) {
+	i.rowMu.Lock()
+	defer i.rowMu.Unlock()
+	if !t.After(i.newest[bucket]) {
+		return
+	}
+	i.newest[bucket] = t
 	i.lastRow.Record(bg, float64(t.Unix()), i.set(LabelBucket, bucket))
 }
 

@@ -154,3 +154,20 @@ func TestLogLinesHaveTraceIDs(t *testing.T) {
 		t.Errorf("an unknown level gives %v", err)
 	}
 }
+
+// Logs come out of order: the alert about missing logs rests on the newest row.
+func TestLastRowNeverGoesBack(t *testing.T) {
+	quiet(t)
+	tel, err := New(t.Context(), Config{Service: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tel.Shutdown(t.Context())
+	tel.LastRow("b", time.Unix(2000, 0))
+	tel.LastRow("b", time.Unix(1000, 0))
+	page := httptest.NewRecorder()
+	tel.MetricsHandler().ServeHTTP(page, httptest.NewRequest("GET", "/metrics", nil))
+	if want := `objectferry_last_log_row_timestamp_seconds{bucket="b"} 2000`; !strings.Contains(page.Body.String(), want) {
+		t.Errorf("metrics have no line %s", want)
+	}
+}
