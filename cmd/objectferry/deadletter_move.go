@@ -12,12 +12,8 @@ import (
 	"github.com/objectferry/objectferry/internal/deadletter"
 )
 
-const (
-	// atOnce is how many letters may be moved without --yes.
-	atOnce = 100
-	// maxHeld bounds the bodies that are in memory at once, in bytes.
-	maxHeld = 64 << 20
-)
+// atOnce is how many letters may be moved without --yes; as many are held then.
+const atOnce = 100
 
 // registerMove adds the flags of redrive and drop.
 func (f *deadletterFlags) registerMove(c *cobra.Command) {
@@ -83,9 +79,13 @@ that it can still be read or sent again; --discard keeps no copy.`,
 	return c
 }
 
-// move collects the letters that the filter wants and gives them to do. None is
-// moved before all queues were looked through, so that too many are none.
-func (f *deadletterFlags) move(c *cobra.Command, done string, do func(context.Context, *deadletter.Box, []*deadletter.Letter) (int, error)) error {
+// mover is what becomes of letters: it moves those it is given.
+type mover func(context.Context, *deadletter.Box, []*deadletter.Letter) (int, error)
+
+// move moves the letters that the filter wants, all of them: with --yes as they
+// come, without it only after all queues were looked through, so that too many
+// are none.
+func (f *deadletterFlags) move(c *cobra.Command, done string, do mover) error {
 	if !(f.rate >= 0) { // nor NaN
 		return usageError{fmt.Errorf("--rate %v: must not be negative", f.rate)}
 	}
@@ -93,62 +93,65 @@ func (f *deadletterFlags) move(c *cobra.Command, done string, do func(context.Co
 	if err != nil {
 		return err
 	}
-	wanted, total, full, err := f.collect(c.Context(), boxes)
-	if err != nil {
-		return err
-	}
-	if f.dryRun {
-		return f.printMoved(c.OutOrStdout(), done, 0, total)
-	}
-	moved := 0
-	var errs []error
-	for i, box := range boxes {
-		n, err := do(c.Context(), box, wanted[i])
-		moved += n
-		errs = append(errs, err)
-	}
-	errs = append(errs, f.printMoved(c.OutOrStdout(), done, moved, total))
-	if full {
-		errs = append(errs, errors.New("there may be more letters than are moved at once; run this again"))
-	}
-	if err := errors.Join(errs...); err != nil {
-		if moved > 0 {
-			return partlyError{err}
+	for _, box := range boxes {
+		// A hint, about a number that is approximate: no reason to fail.
+		if n, err := box.Held(c.Context()); err == nil && n > 0 {
+			fmt.Fprintf(c.ErrOrStderr(), "about %d letters are held by another command, or by one that was killed; they return within five minutes, run this again then\n", n)
 		}
+	}
+	steps := f.moveCounted
+	if f.yes && !f.dryRun {
+		steps = f.moveAll
+	}
+	moved, total, err := steps(c.Context(), boxes, do)
+	var usage usageError
+	if errors.As(err, &usage) {
 		return err
 	}
-	return nil
+	if err == nil || total > 0 {
+		err = errors.Join(err, f.printMoved(c.OutOrStdout(), done, moved, total))
+	}
+	if err != nil && moved > 0 {
+		return partlyError{err}
+	}
+	return err
 }
 
-// collect counts the wanted letters and returns those of each box, held, until
-// maxHeld is reached; a dry run holds none. On an error all are handed back.
-func (f *deadletterFlags) collect(ctx context.Context, boxes []*deadletter.Box) (wanted [][]*deadletter.Letter, total int, full bool, err error) {
-	held := 0
+func (f *deadletterFlags) moveAll(ctx context.Context, boxes []*deadletter.Box, do mover) (moved, total int, err error) {
+	for _, box := range boxes {
+		n, wanted, e := box.All(ctx, f.filter.Wants, func(ctx context.Context, letters []*deadletter.Letter) (int, error) { return do(ctx, box, letters) })
+		moved, total, err = moved+n, total+wanted, errors.Join(err, e)
+	}
+	return moved, total, err
+}
+
+// moveCounted counts the wanted letters first and holds them meanwhile; a dry run
+// holds none. On an error all are handed back.
+func (f *deadletterFlags) moveCounted(ctx context.Context, boxes []*deadletter.Box, do mover) (moved, total int, err error) {
+	var held [][]*deadletter.Letter
 	for _, box := range boxes {
 		letters, err := box.Look(ctx, func(l *deadletter.Letter) (bool, error) {
 			if !f.filter.Wants(l) {
 				return false, nil
 			}
-			if total++; total > atOnce && !f.yes && !f.dryRun {
+			if total++; total > atOnce && !f.dryRun {
 				return true, usageError{fmt.Errorf("more than %d letters match; nothing was done. Look with `objectferry deadletter ls`, then narrow it or add --yes", atOnce)}
 			}
-			if f.dryRun {
-				return false, nil
-			}
-			if held += len(l.Body); held >= maxHeld {
-				return true, deadletter.ErrEnough
-			}
-			return true, nil
+			return !f.dryRun, nil
 		})
 		if err != nil {
-			for i := range wanted {
-				_ = boxes[i].HandBack(context.WithoutCancel(ctx), wanted[i]) // they return by themselves
+			for i := range held {
+				_ = boxes[i].HandBack(context.WithoutCancel(ctx), held[i]) // they return by themselves
 			}
-			return nil, 0, false, err
+			return 0, 0, err
 		}
-		wanted = append(wanted, letters)
+		held = append(held, letters)
 	}
-	return wanted, total, held >= maxHeld, nil
+	for i := range held {
+		n, e := do(ctx, boxes[i], held[i])
+		moved, err = moved+n, errors.Join(err, e)
+	}
+	return moved, total, err
 }
 
 func (f *deadletterFlags) printMoved(w io.Writer, done string, moved, total int) error {

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
@@ -40,6 +42,7 @@ type Box struct {
 	source string // URL of the queue that its letters came from
 	dead   string // URL of the dead-letter queue
 	wait   int32  // long poll in seconds
+	opened time.Time
 }
 
 // Open finds the dead-letter queue by the redrive policy of the queue at url.
@@ -56,7 +59,23 @@ func Open(ctx context.Context, api sqsAPI, name, url string) (*Box, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the dead-letter queue %s: %w", policy.ARN, err)
 	}
-	return &Box{api: api, name: name, source: url, dead: aws.ToString(dead.QueueUrl), wait: 1}, nil
+	b := &Box{api: api, name: name, source: url, dead: aws.ToString(dead.QueueUrl), wait: 1, opened: time.Now()}
+	// By SQS's clock where it tells, since it is compared with times of SQS's.
+	if t, ok := awsmiddleware.GetServerTime(dead.ResultMetadata); ok {
+		b.opened = t.Add(time.Second) // it comes in whole seconds, rounded down
+	}
+	return b, nil
+}
+
+// Held is about how many letters somebody else is looking at: another command, or
+// one that was killed, whose letters return within five minutes.
+func (b *Box) Held(ctx context.Context) (int, error) {
+	const name = types.QueueAttributeNameApproximateNumberOfMessagesNotVisible
+	out, err := call(ctx, b.api.GetQueueAttributes, &sqs.GetQueueAttributesInput{QueueUrl: &b.dead, AttributeNames: []types.QueueAttributeName{name}})
+	if err != nil {
+		return 0, fmt.Errorf("count held dead letters of %s: %w", b.name, err)
+	}
+	return strconv.Atoi(out.Attributes[string(name)])
 }
 
 // callTimeout bounds each call to SQS, also those that outlive an interrupt.
@@ -80,22 +99,44 @@ var ErrEnough = errors.New("enough letters are held")
 // held: the caller gives each to Redrive, Drop or HandBack. All others are handed
 // back, also when an error is returned.
 func (b *Box) Look(ctx context.Context, visit func(*Letter) (wanted bool, err error)) (wanted []*Letter, err error) {
-	var others []*Letter
+	err = b.each(ctx, func(letters []*Letter) (held, others []*Letter, err error) {
+		for i, l := range letters {
+			ok, err := visit(l)
+			if ok {
+				held, wanted = append(held, l), append(wanted, l)
+			} else {
+				others = append(others, l)
+			}
+			if err != nil {
+				return held, append(others, letters[i+1:]...), err
+			}
+		}
+		return held, others, nil
+	})
+	if err == nil || errors.Is(err, ErrEnough) {
+		return wanted, nil
+	}
+	_ = b.HandBack(context.WithoutCancel(ctx), wanted) // they return by themselves
+	return nil, err
+}
+
+// each shows visit every letter once, as many at a time as are received at once.
+// Of these, the held ones stay with the caller, the others are handed back when
+// all was seen, and the rest is settled and forgotten. An error of visit ends it
+// early.
+func (b *Box) each(ctx context.Context, visit func([]*Letter) (held, others []*Letter, err error)) (err error) {
 	keep := newKeeper(b)
 	defer keep.stop()
+	var others []*Letter
 	defer func() {
-		back := others
-		if err != nil {
-			back, wanted = append(back, wanted...), nil
-		}
-		if e := b.HandBack(context.WithoutCancel(ctx), back); e != nil && err == nil {
+		if e := b.HandBack(context.WithoutCancel(ctx), others); e != nil && err == nil {
 			err = e
 		}
 	}()
 	seen := map[string]bool{}
 	for empty := 0; empty < emptyInARow; {
 		if err := ctx.Err(); err != nil {
-			return wanted, err
+			return err
 		}
 		out, err := call(ctx, b.api.ReceiveMessage, &sqs.ReceiveMessageInput{
 			QueueUrl: &b.dead, MaxNumberOfMessages: queue.BatchMax, WaitTimeSeconds: b.wait, VisibilityTimeout: hold,
@@ -103,38 +144,34 @@ func (b *Box) Look(ctx context.Context, visit func(*Letter) (wanted bool, err er
 			MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameSentTimestamp},
 		})
 		if err != nil {
-			return wanted, fmt.Errorf("receive from the dead letters of %s: %w", b.name, err)
+			return fmt.Errorf("receive from the dead letters of %s: %w", b.name, err)
 		}
 		if empty++; len(out.Messages) > 0 {
 			empty = 0
 		}
-		for i, m := range out.Messages {
+		var fresh []*Letter
+		for _, m := range out.Messages {
 			l := newLetter(b.name, m)
 			if seen[l.ID] { // delivered twice: it is judged once
 				others = append(others, l)
 				continue
 			}
+			fresh = append(fresh, l)
+		}
+		held, left, err := visit(fresh)
+		for _, l := range left {
+			l.Body, l.attributes = "", nil // only its receipt is needed still
+		}
+		others = append(others, left...)
+		for _, l := range slices.Concat(held, left) {
 			seen[l.ID] = true
 			keep.add(l)
-			ok, err := visit(l)
-			if ok {
-				wanted = append(wanted, l)
-			} else {
-				l.Body, l.attributes = "", nil // only its receipt is needed still
-				others = append(others, l)
-			}
-			if err != nil {
-				for _, m := range out.Messages[i+1:] {
-					others = append(others, newLetter(b.name, m))
-				}
-				if errors.Is(err, ErrEnough) {
-					err = nil
-				}
-				return wanted, err
-			}
+		}
+		if err != nil {
+			return err
 		}
 	}
-	return wanted, nil
+	return nil
 }
 
 // HandBack makes letters visible again at once.

@@ -56,6 +56,54 @@ func (b *Box) Drop(ctx context.Context, letters []*Letter, w io.Writer, rate flo
 	})
 }
 
+// failuresInARow is how many batches of which no letter could be moved end All:
+// something stands in the way that the next letters would meet, too.
+const failuresInARow = 3
+
+// All gives the letters that wants picks to do, which is Redrive or Drop, as they
+// are received: however many there are, a batch is held at a time, and a kill
+// leaves no more than that to come back by itself. A letter that dies after the
+// box was opened is not meant, or a redrive of what dies at once would never end.
+// What do could not move is handed back, once, and told in err.
+func (b *Box) All(ctx context.Context, wants func(*Letter) bool, do func(context.Context, []*Letter) (int, error)) (done, wanted int, err error) {
+	var errs []error
+	failures := 0
+	err = b.each(ctx, func(letters []*Letter) (_, others []*Letter, err error) {
+		var mine []*Letter
+		for _, l := range letters {
+			if l.Sent.Before(b.opened) && wants(l) {
+				mine = append(mine, l)
+			} else {
+				others = append(others, l)
+			}
+		}
+		if len(mine) == 0 {
+			return nil, others, nil
+		}
+		wanted += len(mine)
+		n, err := do(ctx, mine)
+		done += n
+		if err == nil {
+			failures = 0
+			return nil, others, nil
+		}
+		if len(errs) < 10 {
+			errs = append(errs, err)
+		}
+		if failures++; n > 0 {
+			failures = 0
+		}
+		others = append(others, mine...) // so that they are not met again
+		if failures == failuresInARow {
+			return nil, others, errTooManyFailures
+		}
+		return nil, others, nil
+	})
+	return done, wanted, errors.Join(append(errs, err)...)
+}
+
+var errTooManyFailures = fmt.Errorf("given up after %d batches in a row of which nothing could be moved", failuresInARow)
+
 // move takes letters through step a batch at a time, deletes those that step
 // accepted, and hands the others back.
 func (b *Box) move(ctx context.Context, letters []*Letter, rate float64, step func(context.Context, []*Letter) ([]*Letter, error)) (done int, err error) {
