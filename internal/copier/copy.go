@@ -55,6 +55,11 @@ func (c *Copier) answer(ctx context.Context, l *lane, req syncrequest.Request) q
 	return c.once(ctx, req, func() queue.Outcome {
 		began := time.Now()
 		r, err := c.carry(ctx, l, req.Key)
+		if err == nil && r.End == object.EndDenied {
+			// The permission may have come back between the refusal and the
+			// reference that passed; then this key passes, too.
+			r, err = c.carry(ctx, l, req.Key)
+		}
 		out := outcome(ctx, r, err)
 		if out.Verb != queue.Settle {
 			return out
