@@ -24,7 +24,7 @@ func newCheckCommand() *cobra.Command {
 		Long: `Show every problem of the configuration at once, each with its line.
 
 --live also tries each permission and reads each queue setting that the service
-will need or, with --role oncall, the other commands. It consumes nothing and
+will need or, with --role sweep or oncall, other commands. It consumes nothing and
 changes nothing; what cannot be tried without that is listed as "not tried". Exit
 code 1 says that a live check failed, 2 that the configuration is wrong.`,
 		Example: `  objectferry check --config objectferry.yaml
@@ -48,7 +48,7 @@ code 1 says that a live check failed, 2 that the configuration is wrong.`,
 	}
 	c.Flags().StringVar(&configFile, "config", "objectferry.yaml", "configuration `file`")
 	c.Flags().BoolVar(&live, "live", false, "try permissions and read queue settings, too")
-	c.Flags().StringVar(&role, "role", "all", "with --live, whose permissions: parse, copy, all (both) or oncall")
+	c.Flags().StringVar(&role, "role", "all", "with --live, whose permissions: parse, copy, all (both), sweep or oncall")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one line of JSON")
 	return c
 }

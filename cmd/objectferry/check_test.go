@@ -58,7 +58,7 @@ func TestCheckOffline(t *testing.T) {
 		"signed without include":       {strings.Replace(goodConfig, `    include: ["img/**"]`, "", 1), exitUsage, "", "routes[0].include: is missing"},
 		"signed and everything":        {strings.Replace(goodConfig, `"img/**"`, `"**"`, 1), exitUsage, "", "all_public: true"},
 		"a credentials file of a half": {goodConfig + "# half a key\n", exitUsage, "", "routes[0].source.credentials_file: read COS credentials"},
-		"unknown role":                 {goodConfig, exitUsage, "", "must be parse, copy, all or oncall"},
+		"unknown role":                 {goodConfig, exitUsage, "", "must be parse, copy, all, sweep or oncall"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var args []string

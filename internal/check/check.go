@@ -76,10 +76,10 @@ type Deps struct {
 }
 
 // Role says whose permissions are checked: those of either half of the service,
-// or of the people who are called when it fails.
-type Role struct{ Parse, Copy, OnCall bool }
+// of the sweep, or of the people who are called when something fails.
+type Role struct{ Parse, Copy, Sweep, OnCall bool }
 
-// ParseRole reads the name of a role: parse, copy, all (both), or oncall.
+// ParseRole reads the name of a role: parse, copy, all (both), sweep or oncall.
 func ParseRole(name string) (Role, error) {
 	switch name {
 	case "parse":
@@ -88,10 +88,12 @@ func ParseRole(name string) (Role, error) {
 		return Role{Copy: true}, nil
 	case "all":
 		return Role{Parse: true, Copy: true}, nil
+	case "sweep":
+		return Role{Sweep: true}, nil
 	case "oncall":
 		return Role{OnCall: true}, nil
 	}
-	return Role{}, fmt.Errorf("role %q: must be parse, copy, all or oncall", name)
+	return Role{}, fmt.Errorf("role %q: must be parse, copy, all, sweep or oncall", name)
 }
 
 // Live tries all that role will need with configuration c. The items are in the
@@ -103,6 +105,9 @@ func Live(ctx context.Context, c *config.Config, routes *route.Table, role Role,
 	}
 	if role.Copy {
 		l.copy(routes)
+	}
+	if role.Sweep {
+		l.sweep()
 	}
 	if role.OnCall {
 		l.onCall(routes)
@@ -141,6 +146,18 @@ func (l *live) copy(routes *route.Table) {
 		}
 		l.add(func(ctx context.Context) []Item { return l.source(ctx, r) })
 		l.add(func(ctx context.Context) []Item { return l.destination(ctx, r, true) })
+	}
+}
+
+func (l *live) sweep() {
+	l.add(func(ctx context.Context) []Item {
+		return []Item{l.mayAct(ctx, l.config.Queues.Logs, queueARN(l.config.Queues.Logs), maySend)}
+	})
+	for _, place := range l.config.Logs {
+		l.add(func(ctx context.Context) []Item {
+			_, err := firstKey(ctx, l.deps.Logs(place), place)
+			return []Item{tried(list, l.bucketARN(place), err)}
+		})
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/objectferry/objectferry/internal/config"
 )
 
-func TestRoleIsOneOfFour(t *testing.T) {
-	for name, want := range map[string]Role{"parse": {Parse: true}, "copy": {Copy: true}, "all": {Parse: true, Copy: true}, "oncall": {OnCall: true}} {
+func TestRoleIsOneOfFive(t *testing.T) {
+	for name, want := range map[string]Role{"parse": {Parse: true}, "copy": {Copy: true}, "all": {Parse: true, Copy: true}, "sweep": {Sweep: true}, "oncall": {OnCall: true}} {
 		if got, err := ParseRole(name); err != nil || got != want {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
@@ -83,5 +83,17 @@ func TestOnCallIsCheckedForItsOwn(t *testing.T) {
 		if (i.Status == Failed) != (i.short() == "failed: sqs:GetQueueAttributes on "+syncARN+"-dead") {
 			t.Error(i.short())
 		}
+	}
+}
+
+func TestSweepIsCheckedForItsOwn(t *testing.T) {
+	w := newWorld(t)
+	w.role = Role{Sweep: true}
+	var got []string
+	for _, i := range w.live(t) {
+		got = append(got, i.short())
+	}
+	if diff := cmp.Diff([]string{"ok: sqs:SendMessage on " + logsARN, "ok: s3:ListBucket on arn:aws:s3:::log-bucket"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -20,7 +20,7 @@ const (
 
 // logPlace tries what reading logs needs, and deleting them.
 func (l *live) logPlace(ctx context.Context, place config.Log, deletes bool) []Item {
-	bucket := "arn:" + partition(l.config.Region) + ":s3:::" + place.Bucket
+	bucket := l.bucketARN(place)
 	objects := bucket + "/" + place.Prefix + "*"
 	reader := l.deps.Logs(place)
 	first, err := firstKey(ctx, reader, place)
@@ -38,6 +38,10 @@ func (l *live) logPlace(ctx context.Context, place config.Log, deletes bool) []I
 		items = append(items, tried("s3:DeleteObject", objects, reader.DeleteReference(ctx, place.Bucket)))
 	}
 	return items
+}
+
+func (l *live) bucketARN(place config.Log) string {
+	return "arn:" + partition(l.config.Region) + ":s3:::" + place.Bucket
 }
 
 // firstKey is a key that a listing of the place tells, "" of an empty one.
