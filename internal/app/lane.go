@@ -10,6 +10,7 @@ import (
 	"github.com/objectferry/objectferry/internal/config"
 	"github.com/objectferry/objectferry/internal/copier"
 	"github.com/objectferry/objectferry/internal/cos"
+	"github.com/objectferry/objectferry/internal/guard"
 	"github.com/objectferry/objectferry/internal/route"
 	"github.com/objectferry/objectferry/internal/s3store"
 	"github.com/objectferry/objectferry/internal/telemetry"
@@ -51,6 +52,15 @@ func Stores(ctx context.Context, cfg *config.Config, r *route.Route) (*cos.Sourc
 		return nil, nil, fmt.Errorf("route %q: %w", r.Bucket, err)
 	}
 	return src.Source, dst, nil
+}
+
+// Logs wires the log buckets, with a guard each, for a command that only looks.
+func Logs(ctx context.Context, cfg *config.Config) (*s3store.LogStore, map[string]*guard.Guard, error) {
+	w, err := looking(ctx, cfg, func(t http.RoundTripper) http.RoundTripper { return t })
+	if err != nil {
+		return nil, nil, err
+	}
+	return w.logs()
 }
 
 func looking(ctx context.Context, cfg *config.Config, looks func(http.RoundTripper) http.RoundTripper) (*wiring, error) {

@@ -108,20 +108,33 @@ func (w *wiring) consumer(name, url string, slots int, guards []*guard.Guard, h 
 	return nil
 }
 
-// parse wires the logs queue: its gate is the log buckets' and the sync queues'.
-func (w *wiring) parse() error {
+// logs wires the buckets that logs lie in, with a guard each.
+func (w *wiring) logs() (*s3store.LogStore, map[string]*guard.Guard, error) {
 	prefixes := map[string]string{} // any of a bucket's will do: the role may read them all
 	for _, l := range w.cfg.Logs {
 		prefixes[l.Bucket] = l.Prefix
 	}
-	logs := s3store.NewLogs(w.s3(w.cfg.Region, w.cfg.Parse.Concurrency), prefixes)
+	store := s3store.NewLogs(w.s3(w.cfg.Region, w.cfg.Parse.Concurrency), prefixes)
+	guards := map[string]*guard.Guard{}
+	for bucket := range prefixes {
+		var err error
+		guards[bucket], err = w.guard("logs "+bucket, object.Logs, w.cfg.Parse.Concurrency, func(ctx context.Context) error { return store.Reference(ctx, bucket) })
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	return store, guards, nil
+}
+
+// parse wires the logs queue: its gate is the log buckets' and the sync queues'.
+func (w *wiring) parse() error {
+	logs, logGuards, err := w.logs()
+	if err != nil {
+		return err
+	}
 	deps := parse.Deps{Logs: logs, Guards: map[string]parse.Guard{}, Senders: map[string]parse.Sender{}, Routes: w.routes, Tel: w.tel}
 	var guards []*guard.Guard
-	for bucket := range prefixes {
-		g, err := w.guard("logs "+bucket, object.Logs, w.cfg.Parse.Concurrency, func(ctx context.Context) error { return logs.Reference(ctx, bucket) })
-		if err != nil {
-			return err
-		}
+	for bucket, g := range logGuards {
 		deps.Guards[bucket] = g
 		guards = append(guards, g)
 	}

@@ -13,6 +13,12 @@ import (
 // on, so a slow sync queue can never time out a read, nor a slow reader hold one.
 const chunk = 2 << 20
 
+// Open reads one log object for others, as the service reads it; ctx ends it.
+// Errors are those of the store and of the guard.
+func Open(ctx context.Context, store LogStore, g Guard, bucket, key string) io.Reader {
+	return &ranges{store: store, guard: g, bucket: bucket, key: key, ctx: ctx}
+}
+
 // ranges reads a log object chunk by chunk, each pinned to the first one's ETag.
 type ranges struct {
 	store       LogStore

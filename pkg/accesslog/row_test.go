@@ -256,3 +256,18 @@ func TestNumbersOfAnyLengthAreRead(t *testing.T) {
 		}
 	}
 }
+
+// What is remembered of the row before must not change the next one's time.
+func TestTimeIsTheRowsWhateverCameBefore(t *testing.T) {
+	var r Row
+	for _, written := range []string{
+		"04/Sep/2026:08:03:42 +0000", "04/Sep/2026:23:59:59 +0000", "04/Sep/2026:08:03:42 +0200", "04/Sep/2026:08:03:43 +0200",
+		"04/Sep/2026:08:03:44 +0000", "05/Sep/2026:08:03:44 +0000", "31/Feb/2026:08:03:44 +0000", "05/Sep/2026:25:03:44 +0000", "05/Sep/2026:00:00:01 +0000",
+	} {
+		r.Parse([]byte("owner bucket [" + written + `] 203.0.113.9 - ID REST.GET.OBJECT key "GET /key HTTP/1.1" 200 - 7 7 9 1 "-" "curl/8.4.0" -`))
+		want, err := time.Parse("02/Jan/2006:15:04:05 -0700", written)
+		if got := r.Time(); !got.Equal(want) || (err != nil) != (r.Verdict == Unparsed) {
+			t.Errorf("%s: %s with verdict %s, want %s", written, got, r.Verdict, want)
+		}
+	}
+}

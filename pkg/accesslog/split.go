@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math/bits"
+	"time"
 )
 
 // split finds the fields up to the status block and keeps the rest as it is. It
@@ -51,14 +52,20 @@ func (r *Row) splitOrigin(line []byte) (rest []byte, why Why) {
 		return nil, BadTime
 	}
 	r.time, rest = rest[1:1+timeLen], rest[bracketed:]
-	if known && string(r.time[dateLen+clockLen:]) == " +0000" {
+	if known && string(r.time[dateLen+clockLen:]) == utc {
 		if _, ok := parseClock(r.time[dateLen:]); !ok {
 			return nil, BadTime
 		}
 		return rest, ""
 	}
-	if _, ok := parseTime(r.time); !ok {
+	t, ok := parseTime(r.time)
+	if !ok {
 		return nil, BadTime
+	}
+	r.midnight = time.Time{}
+	if string(r.time[dateLen+clockLen:]) == utc {
+		inDay, _ := parseClock(r.time[dateLen:])
+		r.midnight = t.Add(-inDay)
 	}
 	r.ownerLen = len(r.Owner)
 	r.origin = append(r.origin[:0], line[:len(r.Owner)+1+len(r.Bucket)+2+dateLen]...)

@@ -6,6 +6,7 @@ const (
 	timeLen  = len("04/Sep/2026:08:03:42 +0000")
 	dateLen  = len("04/Sep/2026:")
 	clockLen = len("08:03:42")
+	utc      = " +0000" // the one zone that S3 writes
 )
 
 var months = []byte("JanFebMarAprMayJunJulAugSepOctNovDec")
