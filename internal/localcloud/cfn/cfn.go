@@ -4,8 +4,9 @@
 //
 // It is strict: a parameter that breaks its constraints, a failing rule, an
 // intrinsic function or a section that it does not know is an error, never
-// guessed. A resource has no physical id here: Ref gives its logical name, and
-// GetAtt that name, a dot and the attribute. A Stack is not changed after Resolve.
+// guessed. A resource has no physical id here unless its World gives it one: Ref
+// gives its logical name, and GetAtt that name, a dot and the attribute. A Stack
+// is not changed after Resolve.
 package cfn
 
 import (
@@ -20,6 +21,13 @@ import (
 type Stack struct {
 	Resources map[string]Resource // those whose condition holds
 	Outputs   map[string]any
+	Exports   map[string]any // of the outputs that are exported, by the name of the export
+}
+
+// World is what a template refers to and does not hold.
+type World struct {
+	IDs     map[string]string // physical ids by "Resource", for Ref, and "Resource.Attribute", for GetAtt
+	Imports map[string]any    // exports of other stacks
 }
 
 // Resource is one resource of a stack.
@@ -43,6 +51,7 @@ type noValue struct{}
 
 // resolver holds the raw template.
 type resolver struct {
+	world      World
 	values     map[string]any // of parameters
 	conditions map[string]any
 	resources  map[string]any
@@ -52,11 +61,16 @@ type resolver struct {
 // Resolve reads a template, in YAML, with the given parameters; those that are
 // not given have their defaults.
 func Resolve(text []byte, parameters map[string]string) (*Stack, error) {
+	return ResolveIn(text, parameters, World{})
+}
+
+// ResolveIn is Resolve where there are other stacks, or resources are there.
+func ResolveIn(text []byte, parameters map[string]string, world World) (*Stack, error) {
 	template, err := read(text)
 	if err != nil {
 		return nil, err
 	}
-	r := &resolver{values: maps.Clone(pseudo), decided: map[string]bool{}}
+	r := &resolver{world: world, values: maps.Clone(pseudo), decided: map[string]bool{}}
 	var rules, outputs map[string]any
 	var declared map[string]any
 	for name, into := range map[string]*map[string]any{"Parameters": &declared, "Rules": &rules, "Conditions": &r.conditions, "Resources": &r.resources, "Outputs": &outputs} {
@@ -79,7 +93,7 @@ func Resolve(text []byte, parameters map[string]string) (*Stack, error) {
 			return nil, err
 		}
 	}
-	s := &Stack{Resources: map[string]Resource{}, Outputs: map[string]any{}}
+	s := &Stack{Resources: map[string]Resource{}, Outputs: map[string]any{}, Exports: map[string]any{}}
 	for _, name := range sorted(r.resources) {
 		if err := r.resource(s, name); err != nil {
 			return nil, err
@@ -124,7 +138,13 @@ func (r *resolver) output(s *Stack, name string, v any) error {
 	if holds, err := r.included(at, raw); err != nil || !holds {
 		return err
 	}
-	s.Outputs[name], err = r.value(at, raw["Value"])
+	if s.Outputs[name], err = r.value(at, raw["Value"]); err != nil {
+		return err
+	}
+	export, err := r.value(at, raw["Export"])
+	if m, ok := export.(map[string]any); ok && err == nil {
+		s.Exports[fmt.Sprint(m["Name"])] = s.Outputs[name]
+	}
 	return err
 }
 

@@ -13,7 +13,7 @@ Parameters:
   Name: {Type: String, AllowedPattern: "[a-z]+"}
   Size: {Type: Number, MinValue: 1, MaxValue: 9, Default: 5}
   Mode: {Type: String, AllowedValues: [on, "off"], Default: on}
-  Many: {Type: CommaDelimitedList, Default: "a, b"}
+  Many: {Type: CommaDelimitedList, AllowedPattern: "[a-z]", Default: "a, b"}
 Rules:
   OffIsSmall:
     RuleCondition: !Equals [!Ref Mode, "off"]
@@ -61,6 +61,7 @@ func TestTheTemplateIsResolved(t *testing.T) {
 			"Second": {"A::B::D", nil},
 		},
 		Outputs: map[string]any{"One": "Second.Arn"},
+		Exports: map[string]any{},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -86,6 +87,7 @@ func TestParametersObeyTheirConstraints(t *testing.T) {
 		{"too small", map[string]string{"Name": "x", "Size": "0"}, "MinValue is 1"},
 		{"too large", map[string]string{"Name": "x", "Size": "10"}, "MaxValue is 9"},
 		{"no number", map[string]string{"Name": "x", "Size": "many"}, "invalid syntax"},
+		{"an item of a list", map[string]string{"Name": "x", "Many": "a,bb"}, "\"bb\": it must match"},
 		{"not allowed", map[string]string{"Name": "x", "Mode": "auto"}, "one of [on off]"},
 		{"rule", map[string]string{"Name": "x", "Mode": "off"}, "off must be of size 1"},
 	} {
@@ -101,7 +103,7 @@ func TestWhatIsNotUnderstoodIsAnError(t *testing.T) {
 	for _, tc := range []struct{ name, old, new, reason string }{
 		{"function", `!Join ["+", !Ref Many]`, `!Select [0, !Ref Many]`, "Fn::Select is not understood"},
 		{"condition function", `!Not [!Condition On]`, `!Contains [!Condition On]`, "Fn::Contains"},
-		{"form of Sub", `!Sub "${Name}-${AWS::Region}-${Second.Arn}-${First}"`, `!Sub ["${a}", {a: b}]`, "this form of Sub"},
+		{"form of Sub", `!Sub "${Name}-${AWS::Region}-${Second.Arn}-${First}"`, `!Sub ["${a}"]`, "this form of Sub"},
 		{"section", "Rules:", "Mappings:", "section Mappings"},
 		{"type", "Type: Number, ", "Type: List<Number>, ", "type List<Number>"},
 		{"constraint", "MinValue: 1", "MinLength: 1", "constraint MinLength"},
@@ -126,5 +128,42 @@ func TestWhatIsNotUnderstoodIsAnError(t *testing.T) {
 				t.Errorf("error %v, want one with %q", err, tc.reason)
 			}
 		})
+	}
+}
+
+// A stack beside another one, and with resources that are there.
+func TestWhatIsOutsideIsReferredTo(t *testing.T) {
+	const text = `
+Parameters:
+  Names: {Type: CommaDelimitedList}
+Rules:
+  NotAll: {Assertions: [{Assert: !Not ["Fn::Contains": [!Ref Names, all]], AssertDescription: all is too many}]}
+Resources:
+  Queue:
+    Type: A::B::C
+    Properties:
+      Name: !Sub ["${Prefix}-${Queue}-${Queue.Arn}-${AWS::Region}", {Prefix: {"Fn::ImportValue": !Sub "${AWS::StackName}-Name"}}]
+      List: !Split [",", !Join [",x", !Ref Names]]
+Outputs:
+  Queue: {Value: !Ref Queue, Export: {Name: !Sub "${AWS::StackName}-Queue"}}
+`
+	world := World{IDs: map[string]string{"Queue": "q", "Queue.Arn": "arn:q"}, Imports: map[string]any{"objectferry-Name": "n"}}
+	got, err := ResolveIn([]byte(text), map[string]string{"Names": "a,b"}, world)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &Stack{
+		Resources: map[string]Resource{"Queue": {"A::B::C", map[string]any{"Name": "n-q-arn:q-us-west-2", "List": []any{"a", "xb"}}}},
+		Outputs:   map[string]any{"Queue": "q"},
+		Exports:   map[string]any{"objectferry-Queue": "q"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if _, err := ResolveIn([]byte(text), map[string]string{"Names": "a,all"}, world); err == nil || !strings.Contains(err.Error(), "all is too many") {
+		t.Errorf("a rule that fails: %v", err)
+	}
+	if _, err := Resolve([]byte(text), map[string]string{"Names": "a"}); err == nil || !strings.Contains(err.Error(), "no stack exports objectferry-Name") {
+		t.Errorf("an import that is not there: %v", err)
 	}
 }

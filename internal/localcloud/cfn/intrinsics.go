@@ -3,6 +3,7 @@ package cfn
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -62,18 +63,58 @@ func (r *resolver) call(at, name string, argument any) (any, error) {
 			return nil, fmt.Errorf("%s: GetAtt must name a resource and an attribute", at)
 		}
 		_, err := r.ref(at, resource)
-		return text, err
+		return r.id(text), err
 	case "Fn::If":
 		return r.choose(at, argument)
 	case "Fn::Join":
 		return r.join(at, argument)
 	case "Fn::Sub":
 		return r.sub(at, argument)
+	case "Fn::Split":
+		return r.split(at, argument)
+	case "Fn::ImportValue":
+		return r.imported(at, argument)
 	}
 	return nil, fmt.Errorf("%s: %s is not understood here", at, name)
 }
 
-// ref is a parameter's value or a resource's logical name. A resource that its
+// id is the physical id behind a name, or the name.
+func (r *resolver) id(name string) string {
+	if id, ok := r.world.IDs[name]; ok {
+		return id
+	}
+	return name
+}
+
+func (r *resolver) imported(at string, argument any) (any, error) {
+	name, err := r.value(at, argument)
+	if err != nil {
+		return nil, err
+	}
+	v, ok := r.world.Imports[fmt.Sprint(name)]
+	if !ok {
+		return nil, fmt.Errorf("%s: no stack exports %v", at, name)
+	}
+	return v, nil
+}
+
+func (r *resolver) split(at string, argument any) (any, error) {
+	parts, ok := argument.([]any)
+	if !ok || len(parts) != 2 {
+		return nil, fmt.Errorf("%s: Split: %w", at, errTwoParts)
+	}
+	text, err := r.value(at, parts[1])
+	if err != nil {
+		return nil, err
+	}
+	list := []any{}
+	for item := range strings.SplitSeq(fmt.Sprint(text), fmt.Sprint(parts[0])) {
+		list = append(list, item)
+	}
+	return list, nil
+}
+
+// ref is a parameter's value or a resource's id. A resource that its
 // condition leaves out cannot be referred to.
 func (r *resolver) ref(at string, argument any) (any, error) {
 	name, _ := argument.(string)
@@ -88,7 +129,7 @@ func (r *resolver) ref(at string, argument any) (any, error) {
 	if err == nil && !holds {
 		err = fmt.Errorf("%s: %s is not there under these parameters", at, name)
 	}
-	return name, err
+	return r.id(name), err
 }
 
 func (r *resolver) choose(at string, argument any) (any, error) {
@@ -128,9 +169,22 @@ func (r *resolver) join(at string, argument any) (any, error) {
 
 var placeholder = regexp.MustCompile(`\$\{([^!}][^}]*)\}`)
 
-// sub fills the placeholders of a text. The form with variables of its own and
-// "${!" are not needed.
+// sub fills the placeholders of a text, which may come with variables of its own.
+// "${!" is not needed.
 func (r *resolver) sub(at string, argument any) (any, error) {
+	own := map[string]any{}
+	if parts, ok := argument.([]any); ok && len(parts) == 2 {
+		variables, err := mapping(at, parts[1])
+		if err != nil {
+			return nil, err
+		}
+		resolved, err := r.each(at, variables)
+		if err != nil {
+			return nil, err
+		}
+		own, _ = resolved.(map[string]any)
+		argument = parts[0]
+	}
 	text, ok := argument.(string)
 	if !ok || strings.Contains(text, "${!") {
 		return nil, fmt.Errorf("%s: this form of Sub is not understood here", at)
@@ -138,11 +192,7 @@ func (r *resolver) sub(at string, argument any) (any, error) {
 	var failed error
 	out := placeholder.ReplaceAllStringFunc(text, func(found string) string {
 		name := found[2 : len(found)-1]
-		call := "Ref"
-		if strings.Contains(name, ".") {
-			call = "Fn::GetAtt"
-		}
-		v, err := r.call(at, call, name)
+		v, err := r.filling(at, name, own)
 		if s, ok := v.(string); ok && err == nil {
 			return s
 		}
@@ -154,6 +204,16 @@ func (r *resolver) sub(at string, argument any) (any, error) {
 		return ""
 	})
 	return out, failed
+}
+
+func (r *resolver) filling(at, name string, own map[string]any) (any, error) {
+	if v, ok := own[name]; ok {
+		return v, nil
+	}
+	if strings.Contains(name, ".") {
+		return r.call(at, "Fn::GetAtt", name)
+	}
+	return r.call(at, "Ref", name)
 }
 
 // condition decides a condition function, or the named condition of
@@ -171,8 +231,11 @@ func (r *resolver) condition(at string, v any) (bool, error) {
 		if !ok {
 			return false, fmt.Errorf("%s: %s must have a list", at, name)
 		}
-		if name == "Fn::Equals" {
+		switch name {
+		case "Fn::Equals":
 			return r.equal(at, parts)
+		case "Fn::Contains":
+			return r.contains(at, parts)
 		}
 		return r.combine(at, name, parts)
 	}
@@ -204,6 +267,21 @@ func (r *resolver) equal(at string, parts []any) (bool, error) {
 	}
 	b, err := r.value(at, parts[1])
 	return fmt.Sprint(a) == fmt.Sprint(b), err
+}
+
+func (r *resolver) contains(at string, parts []any) (bool, error) {
+	if len(parts) != 2 {
+		return false, fmt.Errorf("%s: Fn::Contains: %w", at, errTwoParts)
+	}
+	v, err := r.value(at, parts[0])
+	if err != nil {
+		return false, err
+	}
+	list, ok := v.([]any)
+	if !ok {
+		return false, fmt.Errorf("%s: Fn::Contains: there is no list", at)
+	}
+	return slices.Contains(list, parts[1]), nil
 }
 
 func (r *resolver) combine(at, name string, parts []any) (bool, error) {

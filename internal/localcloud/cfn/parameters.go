@@ -30,18 +30,22 @@ func (r *resolver) setParameters(declared map[string]any, given map[string]strin
 			}
 			text = fmt.Sprint(fallback)
 		}
-		for field, limit := range d {
-			if err := obeys(field, limit, text); err != nil {
-				return fmt.Errorf("%s: %q: %w", at, text, err)
-			}
-		}
-		r.values[name] = text
-		if d["Type"] == "CommaDelimitedList" {
-			list := []any{}
-			for item := range strings.SplitSeq(text, ",") {
-				list = append(list, strings.TrimSpace(item))
+		items := []string{text}
+		if r.values[name] = text; d["Type"] == "CommaDelimitedList" { // each item must obey
+			items = strings.Split(text, ",")
+			list := make([]any, len(items))
+			for i := range items {
+				items[i] = strings.TrimSpace(items[i])
+				list[i] = items[i]
 			}
 			r.values[name] = list
+		}
+		for field, limit := range d {
+			for _, item := range items {
+				if err := obeys(field, limit, item); err != nil {
+					return fmt.Errorf("%s: %q: %w", at, item, err)
+				}
+			}
 		}
 	}
 	return nil
