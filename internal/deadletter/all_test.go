@@ -11,6 +11,14 @@ import (
 
 func anyLetter(*Letter) bool { return true }
 
+// openLater opens the box after the letters that a test puts there.
+func openLater(t *testing.T) (*strictaws.Cloud, *Box) {
+	t.Helper()
+	cloud, box := open(t)
+	box.opened = time.Now().Add(time.Hour)
+	return cloud, box
+}
+
 func redriveFrom(box *Box) func(context.Context, []*Letter) (int, error) {
 	return func(ctx context.Context, letters []*Letter) (int, error) { return box.Redrive(ctx, letters, 0) }
 }
@@ -18,7 +26,7 @@ func redriveFrom(box *Box) func(context.Context, []*Letter) (int, error) {
 // TestAllHoldsABatchAtATime: memory, and what a kill leaves to come back by
 // itself, do not grow with the letters.
 func TestAllHoldsABatchAtATime(t *testing.T) {
-	cloud, box := open(t)
+	cloud, box := openLater(t)
 	for i := range 123 {
 		die(t, cloud, fmt.Sprint(i), "unavailable")
 	}
@@ -36,7 +44,7 @@ func TestAllHoldsABatchAtATime(t *testing.T) {
 }
 
 func TestAllHandsBackWhatIsNotWanted(t *testing.T) {
-	cloud, box := open(t)
+	cloud, box := openLater(t)
 	for i := range 45 {
 		die(t, cloud, fmt.Sprint(i), []string{"unavailable", "corrupt", "corrupt"}[i%3])
 	}
@@ -52,7 +60,7 @@ func TestAllHandsBackWhatIsNotWanted(t *testing.T) {
 // TestAllEndsAlthoughLettersDieAgain: each letter that is redriven is a dead
 // letter again before the next is received.
 func TestAllEndsAlthoughLettersDieAgain(t *testing.T) {
-	cloud, box := open(t)
+	cloud, box := openLater(t)
 	for i := range 30 {
 		die(t, cloud, fmt.Sprint(i), "corrupt")
 	}
@@ -73,10 +81,27 @@ func TestAllEndsAlthoughLettersDieAgain(t *testing.T) {
 	}
 }
 
+// TestABoxIsOpenedByTheClockOfSQS: an operator's clock that is wrong neither hides
+// letters nor makes a redrive endless.
+func TestABoxIsOpenedByTheClockOfSQS(t *testing.T) {
+	theirs := time.Date(2026, 9, 4, 8, 0, 0, 0, time.UTC)
+	for ours, want := range map[time.Duration]time.Duration{
+		-time.Hour: 0, 300 * time.Millisecond: 300 * time.Millisecond, time.Hour: time.Second,
+	} {
+		if got := clamp(theirs.Add(ours), theirs, theirs.Add(time.Second)).Sub(theirs); got != want {
+			t.Errorf("ours is %s off: opened %s after theirs, want %s", ours, got, want)
+		}
+	}
+	_, box := open(t)
+	if off := time.Since(box.opened).Abs(); off > time.Minute {
+		t.Errorf("opened %s ago", off)
+	}
+}
+
 // TestOneLetterThatCannotBeMovedHoldsUpNoOther: the first entry of each of two
 // batches is refused.
 func TestOneLetterThatCannotBeMovedHoldsUpNoOther(t *testing.T) {
-	cloud, box := open(t)
+	cloud, box := openLater(t)
 	for i := range 50 {
 		die(t, cloud, fmt.Sprint(i), "unavailable")
 	}
@@ -91,7 +116,7 @@ func TestOneLetterThatCannotBeMovedHoldsUpNoOther(t *testing.T) {
 }
 
 func TestAllGivesUpWhenNothingCanBeMoved(t *testing.T) {
-	cloud, box := open(t)
+	cloud, box := openLater(t)
 	for i := range 100 {
 		die(t, cloud, fmt.Sprint(i), "unavailable")
 	}
@@ -110,7 +135,7 @@ func TestAllGivesUpWhenNothingCanBeMoved(t *testing.T) {
 
 // TestHeldLettersAreCounted: after a kill, on-call is told that there are more.
 func TestHeldLettersAreCounted(t *testing.T) {
-	cloud, box := open(t)
+	cloud, box := openLater(t)
 	for i := range 7 {
 		die(t, cloud, fmt.Sprint(i), "unavailable")
 	}

@@ -60,11 +60,22 @@ func Open(ctx context.Context, api sqsAPI, name, url string) (*Box, error) {
 		return nil, fmt.Errorf("find the dead-letter queue %s: %w", policy.ARN, err)
 	}
 	b := &Box{api: api, name: name, source: url, dead: aws.ToString(dead.QueueUrl), wait: 1, opened: time.Now()}
-	// By SQS's clock where it tells, since it is compared with times of SQS's.
-	if t, ok := awsmiddleware.GetServerTime(dead.ResultMetadata); ok {
-		b.opened = t.Add(time.Second) // it comes in whole seconds, rounded down
+	// It is compared with times of SQS's. Their clock comes in whole seconds, rounded
+	// down; ours says where in the second, or which end of it if ours is wrong.
+	if theirs, ok := awsmiddleware.GetServerTime(dead.ResultMetadata); ok {
+		b.opened = clamp(b.opened, theirs, theirs.Add(time.Second))
 	}
 	return b, nil
+}
+
+func clamp(t, from, to time.Time) time.Time {
+	switch {
+	case t.Before(from):
+		return from
+	case t.After(to):
+		return to
+	}
+	return t
 }
 
 // Held is about how many letters somebody else is looking at: another command, or
