@@ -48,7 +48,7 @@ func TestScripts(t *testing.T) {
 			"cloud": scriptCloud, "exits": scriptExits, "letters": scriptLetters, "message": scriptMessage,
 			"holds": scriptHolds, "messages": scriptMessages, "plain": scriptPlain, "logs": scriptLogs, "fails": scriptFails, "once": scriptOnce, "deny": scriptDeny, "share": scriptShare, "golden": scriptGolden,
 			"cos": scriptCOS, "hang": scriptHang, "heal": scriptHeal, "asked": scriptAsked, "object": scriptObject, "logged": scriptLogged,
-			"clock": scriptClock, "within": scriptWithin,
+			"clock": scriptClock, "within": scriptWithin, "unlisted": scriptUnlisted, "many": scriptMany,
 		},
 		RequireExplicitExec: true,
 	})
@@ -210,6 +210,20 @@ func scriptShare(ts *testscript.TestScript, _ bool, args []string) {
 // cos KEY BODY: puts an object into COS.
 func scriptCOS(ts *testscript.TestScript, _ bool, args []string) {
 	scriptSite(ts).COS.Put(args[0], []byte(args[1]), cosd.Attributes{})
+}
+
+// many N PREFIX: puts the objects PREFIX0, PREFIX1 … into COS.
+func scriptMany(ts *testscript.TestScript, _ bool, args []string) {
+	n, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	for i := range n {
+		scriptSite(ts).COS.Put(args[1]+strconv.Itoa(i), []byte("body"), cosd.Attributes{})
+	}
+}
+
+// unlisted: COS lets nobody list the bucket.
+func scriptUnlisted(ts *testscript.TestScript, _ bool, _ []string) {
+	scriptSite(ts).COS.Change(func(b *cosd.Behaviour) { b.ListDenied = true })
 }
 
 // hang: COS takes requests and answers none, until heal.

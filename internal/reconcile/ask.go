@@ -2,10 +2,10 @@ package reconcile
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"strconv"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -35,42 +35,42 @@ func (c *Comparison) named(skip int64) iter.Seq2[item, error] {
 }
 
 // ask settles the rows of a page whose keys must be asked for. A key that fails
-// alone is a row that failed. When nothing that was asked came to an answer, or a
+// alone is a row that failed. When one after the other comes to no answer, or a
 // side refuses us altogether, the run ends: it is not the keys that are wrong.
 func (c *Comparison) ask(ctx context.Context, page []item) error {
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(c.cfg.AtOnce)
-	errs := make([]error, len(page))
 	asked := 0
+	for _, row := range page {
+		if row.ask {
+			asked++
+		}
+	}
+	var unanswered atomic.Int64 // since the last answer
+	g, asking := errgroup.WithContext(ctx)
+	g.SetLimit(c.cfg.AtOnce)
 	for i := range page {
-		if !page[i].ask {
+		if !page[i].ask || asking.Err() != nil {
 			continue
 		}
-		asked++
 		g.Go(func() error {
-			row, err := c.compare(ctx, page[i].Key)
-			page[i].Row, errs[i] = row, err
+			row, err := c.compare(asking, page[i].Key)
+			page[i].Row = row
 			switch object.ClassOf(err) {
+			case "":
+				unanswered.Store(0)
 			case object.Refused, object.Canceled:
 				return err
+			case object.Unavailable, object.Throttled:
+				if n := int(unanswered.Add(1)); n >= min(asked, c.cfg.AtOnce) {
+					return fmt.Errorf("%d keys in a row came to no answer: %w", n, err)
+				}
 			}
-			return ctx.Err()
+			return nil
 		})
 	}
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	unanswered := 0
-	for _, err := range errs {
-		switch object.ClassOf(err) {
-		case object.Unavailable, object.Throttled:
-			unanswered++
-		}
-	}
-	if asked > 0 && unanswered == asked {
-		return fmt.Errorf("none of the last %d keys came to an answer: %w", asked, errors.Join(errs[:min(len(errs), 3)]...))
-	}
-	return nil
+	return ctx.Err() // rows that were passed over have no class
 }
 
 // compare asks both sides about a key. The error is why the row has class Failed.
