@@ -51,12 +51,13 @@ var scaled = []string{
 	"drain: 10s",
 }
 
-// newSite starts a cloud with a visibility timeout of 1 s; everybody may read its
-// COS unless c says otherwise.
+// newSite starts a cloud with a visibility timeout of 2 s, unless c says otherwise:
+// with 1 s a busy machine loses leases by itself. Everybody may read its COS unless
+// c names principals.
 func newSite(t *testing.T, c localcloud.Config) *localcloud.Site {
 	t.Helper()
 	if c.Visibility == 0 {
-		c.Visibility = time.Second
+		c.Visibility = 2 * time.Second
 	}
 	if len(c.COS.Principals) == 0 {
 		c.COS.Behaviour.PublicRead = true

@@ -70,7 +70,7 @@ func TestKillAtEachCallLosesNothing(t *testing.T) {
 			atOnce <- struct{}{}
 			defer func() { <-atOnce }()
 			t.Run(w.name, func(t *testing.T) {
-				s := newSite(t, localcloud.Config{MaxReceive: 1000})
+				s := newSite(t, localcloud.Config{Visibility: time.Second, MaxReceive: 1000})
 				v := &visits{t: t, s: s}
 				for n := range size(3, 1) {
 					for _, m := range []moment{beforeForwarding, beforeAnswering} {
@@ -113,7 +113,7 @@ func (v *visits) killAt(w window, n int, m moment) {
 // at which it holds a message.
 func TestRandomKillsLoseNothing(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, localcloud.Config{MaxReceive: 1000, COS: cosd.Config{Behaviour: cosd.Behaviour{LatencyMin: 20 * time.Millisecond, LatencyMax: 80 * time.Millisecond}}})
+	s := newSite(t, localcloud.Config{Visibility: time.Second, MaxReceive: 1000, COS: cosd.Config{Behaviour: cosd.Behaviour{LatencyMin: 20 * time.Millisecond, LatencyMax: 80 * time.Millisecond}}})
 	v := &visits{t: t, s: s}
 	for n := range size(30, 5) {
 		p := ferry.Start(t, s, ferry.Options{YAML: killable(s)})
@@ -140,7 +140,7 @@ func TestRandomKillsLoseNothing(t *testing.T) {
 func TestKilledRedriveLosesNothing(t *testing.T) {
 	t.Parallel()
 	const dead = localcloud.SyncQueue + localcloud.DeadSuffix
-	s := newSite(t, localcloud.Config{MaxReceive: 1000})
+	s := newSite(t, localcloud.Config{Visibility: time.Second, MaxReceive: 1000})
 	v := &visits{t: t, s: s}
 
 	// Letters as they come about: a source that lives, with keys that fail alone.
@@ -203,7 +203,7 @@ func TestAKillerDiesAlone(t *testing.T) {
 		killer = "killer.bin"
 		limit  = 30 // maxReceiveCount
 	)
-	s := newSite(t, localcloud.Config{MaxReceive: limit, COS: cosd.Config{Behaviour: cosd.Behaviour{LatencyMin: 2 * time.Second, LatencyMax: 2 * time.Second}}})
+	s := newSite(t, localcloud.Config{Visibility: time.Second, MaxReceive: limit, COS: cosd.Config{Behaviour: cosd.Behaviour{LatencyMin: 2 * time.Second, LatencyMax: 2 * time.Second}}})
 	innocents := put(s.COS, "innocent", 63)
 	s.COS.Put(killer, body(killer), cosd.Attributes{})
 	copier := func(env map[string]string) *ferry.Process {

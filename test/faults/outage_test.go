@@ -12,8 +12,8 @@ import (
 	"github.com/objectferry/objectferry/test/ferry"
 )
 
-// outageFor is longer than own limit × visibility, 3 × 1 s.
-const outageFor = 4 * time.Second
+// outageFor is longer than own limit × visibility, 3 × 2 s.
+const outageFor = 7 * time.Second
 
 // TestOutageIsNoFailureOfTheMessages is rule 5, for each way in which a source
 // can be gone: while it is, the gate is closed, the source is probed, and no

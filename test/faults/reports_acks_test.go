@@ -16,7 +16,7 @@ import (
 func TestDeletedOnceItsEffectIsDurable(t *testing.T) {
 	sideBySide(t, []report{
 		{"a log settles only once all of its misses were accepted", func(t *testing.T) { // elastic/beats#38961
-			s := quietSite(t, 1)
+			s := quietSite(t, 5)
 			rows := make([]string, 0, 1200)
 			var first []string // fills its batches
 			for i := range 100 {
@@ -42,7 +42,7 @@ func TestDeletedOnceItsEffectIsDurable(t *testing.T) {
 			}
 		}},
 		{"each message of a receive is deleted, not just the last", func(t *testing.T) { // vectordotdev/vector#11911
-			s := quietSite(t, 1)
+			s := quietSite(t, 5)
 			keys := putLogs(t, s, "log", 10)
 			serve(t, s, "parse")
 			parsedOnce(t, s, 30*time.Second)
@@ -56,7 +56,7 @@ func TestDeletedOnceItsEffectIsDurable(t *testing.T) {
 		{"an entry that fails for ever ends as a dead letter and repeats no other", failsForEver(1)},
 		{"an entry that fails for ever costs the others one send an attempt", failsForEver(3, "parse: {recent: 0s}")},
 		{"failed entries of a batch are sent again, and only those", func(t *testing.T) { // data-transfer-hub-cli
-			s := quietSite(t, 1)
+			s := quietSite(t, 5)
 			failed := onSQS("SendMessageBatch", localcloud.SyncQueue, strictaws.FailEntry{Indexes: []int{2, 7}})
 			failed.Times = 2
 			s.Cloud.Faults().Add(failed)
@@ -81,7 +81,7 @@ func TestDeletedOnceItsEffectIsDurable(t *testing.T) {
 			return func() { s.Cloud.Allow("*", "sqs:SendMessage", dead) }
 		})},
 		{"an empty log among three ends nothing but itself", func(t *testing.T) { // redpanda-data/connect 4.1.0, 4.45.1
-			s := quietSite(t, 1)
+			s := quietSite(t, 5)
 			putLog(t, s, "1", missOf("a"))
 			putLog(t, s, "2")
 			putLog(t, s, "3", missOf("b"))
@@ -96,7 +96,7 @@ func TestDeletedOnceItsEffectIsDurable(t *testing.T) {
 		// redpanda-data/connect#1090, #4474: a log that is gone was retried for ever, or
 		// dropped silently.
 		{"a missing log dies after a few receives where logs are kept", func(t *testing.T) {
-			s := quietSite(t, 1)
+			s := quietSite(t, 5)
 			announceMissing(t, s)
 			serve(t, s, "parse", "retry: {min: 200ms, max: 1s, wait: 1s}")
 			m := deadLettersOf(t, s, localcloud.LogsQueue, 1)[0]
@@ -108,7 +108,7 @@ func TestDeletedOnceItsEffectIsDurable(t *testing.T) {
 			}
 		}},
 		{"a missing log was consumed before where logs are deleted", func(t *testing.T) {
-			s := quietSite(t, 1)
+			s := quietSite(t, 5)
 			announceMissing(t, s)
 			yaml := strings.Replace(s.YAML([]localcloud.Route{{}}, scaled...), "when_done: keep", "when_done: delete", 1)
 			p := ferry.Start(t, s, ferry.Options{Args: []string{"--role", "parse"}, YAML: yaml})
@@ -135,7 +135,7 @@ func failing(key string) strictaws.FailEntry {
 // failsForEver is a log of ten misses of which SQS never takes number 3.
 func failsForEver(others int, lines ...string) func(*testing.T) {
 	return func(t *testing.T) {
-		s := quietSite(t, 1)
+		s := quietSite(t, 5)
 		keys := strings.Fields("k0 k1 k2 k4 k5 k6 k7 k8 k9")
 		putLog(t, s, "log", append(rowsOf(keys), missOf("k3"))...)
 		s.Cloud.Faults().Add(onSQS("SendMessageBatch", localcloud.SyncQueue, failing("k3")))
@@ -153,7 +153,7 @@ func failsForEver(others int, lines ...string) func(*testing.T) {
 // nothing.
 func originalStays(takeAway func(s *localcloud.Site, dead string) (giveBack func())) func(*testing.T) {
 	return func(t *testing.T) {
-		s := quietSite(t, 1)
+		s := quietSite(t, 5)
 		queues := []string{localcloud.LogsQueue, localcloud.SyncQueue}
 		var heal []func()
 		for _, q := range queues {

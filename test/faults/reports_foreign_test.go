@@ -19,7 +19,7 @@ func TestForeignMessagesCostOnlyThemselves(t *testing.T) {
 	sideBySide(t, []report{
 		// opentelemetry-collector-contrib#47045, connect PR 4667, vector PR 15331.
 		{"test events are acknowledged without an error", func(t *testing.T) {
-			s := quietSite(t, 1)
+			s := quietSite(t, 5)
 			sent := 0
 			for _, n := range notifications(t) {
 				if strings.HasPrefix(n.Note, "test event") { // as it is, and inside SNS
@@ -37,7 +37,7 @@ func TestForeignMessagesCostOnlyThemselves(t *testing.T) {
 		}},
 		// vectordotdev/vector#7437, collector-contrib#42027, grafana/lambda-promtail PR 26.
 		{"the log's key is decoded", func(t *testing.T) {
-			s := quietSite(t, 1)
+			s := quietSite(t, 5)
 			const prefix = "year=2026/a b+c/100%/"
 			putLog(t, s, prefix+"log", missOf("a"))
 			yaml := strings.Replace(s.YAML([]localcloud.Route{{}}, scaled...), "prefix: "+localcloud.LogPrefix, `prefix: "`+localcloud.LogPrefix+prefix+`"`, 1)
@@ -74,7 +74,7 @@ func quiet(t *testing.T, p *ferry.Process, want int) {
 
 // foreign sends to both queues what is neither a notification nor a request.
 func foreign(t *testing.T) {
-	s := quietSite(t, 1)
+	s := quietSite(t, 5)
 	const marker = "text of a stranger"
 	bodies := []string{`{"foo":1,"bar":"` + marker + `"}`, "hello, " + marker, "null", strings.Repeat(marker+" ", 200<<10/len(marker))}
 	queues := []string{localcloud.LogsQueue, localcloud.SyncQueue}
@@ -136,7 +136,7 @@ func notifications(t *testing.T) (all []notification) {
 // everyNotification sends all cases of notifications, and one of a hundred
 // records, to one worker. The logs that they name are there, with a miss each.
 func everyNotification(t *testing.T) {
-	s := quietSite(t, 1)
+	s := quietSite(t, 5)
 	missed := map[string]string{} // log to key
 	log := func(key string) {
 		if missed[key] == "" {

@@ -33,7 +33,7 @@ func TestReceivingHoldsBackAndResumes(t *testing.T) {
 // syncQueueDown is a sync queue that takes nothing for a while.
 func syncQueueDown(how strictaws.Effect) func(*testing.T) {
 	return func(t *testing.T) {
-		s := quietSite(t, 1)
+		s := quietSite(t, 2)
 		fault := s.Cloud.Faults().Add(onSQS("SendMessageBatch", localcloud.SyncQueue, how))
 		keys := putLogs(t, s, "log", 30)
 		p := serve(t, s, "parse")
@@ -67,7 +67,7 @@ func lastReceive(t *testing.T, p *ferry.Process) float64 {
 // receivesFail lets every receive fail for a while: full seconds, or the sample.
 func receivesFail(full, sample int, how strictaws.Effect) func(*testing.T) {
 	return func(t *testing.T) {
-		s := quietSite(t, 1)
+		s := quietSite(t, 2)
 		p := serve(t, s, "parse")
 		fault := s.Cloud.Faults().Add(onSQS("ReceiveMessage", localcloud.LogsQueue, how))
 		ferry.Until(t, 10*time.Second, "a receive fails", func() bool { return fault.Hits() > 0 })
@@ -101,7 +101,7 @@ func resumes(t *testing.T, s *localcloud.Site, p *ferry.Process, fault *strictaw
 // hangThenFail lets receives hang until two have met their own deadline, of 10 s
 // beyond the long poll, and then fail.
 func hangThenFail(t *testing.T) {
-	s := quietSite(t, 1)
+	s := quietSite(t, 2)
 	p := serve(t, s, "parse")
 	hang := s.Cloud.Faults().Add(onSQS("ReceiveMessage", localcloud.LogsQueue, strictaws.Hang{}))
 	ferry.Until(t, 10*time.Second, "a receive hangs", func() bool { return hang.Hits() > 0 })
