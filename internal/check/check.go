@@ -56,6 +56,7 @@ type destination interface {
 	List(ctx context.Context, prefix, after, next string) (object.Page, error)
 	ReadReference(ctx context.Context) error
 	AbortReference(ctx context.Context, key string) error
+	PartReference(ctx context.Context, key string) error
 	WriteReference(ctx context.Context, key string) error
 }
 

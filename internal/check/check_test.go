@@ -137,7 +137,8 @@ func TestLiveNamesWhatIsMissing(t *testing.T) {
 		"list objects":              {func(w *world) { w.destination.list = denied }, "s3:ListBucket on arn:aws-cn:s3:::media", "check the policy"},
 		"read objects":              {func(w *world) { w.destination.read = denied }, "s3:GetObject on arn:aws-cn:s3:::media/*", "check the policy"},
 		"abort":                     {func(w *world) { w.destination.abort = denied }, "s3:AbortMultipartUpload on arn:aws-cn:s3:::media/*", "check the policy"},
-		"write":                     {func(w *world) { w.destination.write = denied }, "s3:PutObject on arn:aws-cn:s3:::media/*", "check the policy"},
+		"write":                     {func(w *world) { w.destination.part = denied }, "s3:PutObject on arn:aws-cn:s3:::media/*", "check the policy"},
+		"begin":                     {func(w *world) { w.destination.write = denied }, "s3:PutObject on arn:aws-cn:s3:::media/*", "check the policy"},
 		"shared dead letters": {func(w *world) {
 			w.sqs.attributes["sync"]["RedrivePolicy"] = w.sqs.attributes["logs"]["RedrivePolicy"]
 		}, "RedrivePolicy on " + syncARN, "is that of " + logsARN + ", too"},
@@ -170,7 +171,6 @@ func TestWhatCannotBeSeenIsNotTried(t *testing.T) {
 		"dead letters' settings": {func(w *world) { w.sqs.refuse["GetQueueAttributes logs-dead"] = true }, "MessageRetentionPeriod on " + logsARN + "-dead"}, // the service itself need not read them
 		"reading unlisted":       {func(w *world) { w.destination.list, w.destination.read = denied, denied }, "s3:GetObject on arn:aws-cn:s3:::media/*"},
 		"reading unlisted logs":  {func(w *world) { w.logs.list, w.logs.reference = denied, denied }, "s3:GetObject on arn:aws:s3:::log-bucket/access/*"},
-		"writing for ever":       {func(w *world) { w.destination.abort = denied }, "s3:PutObject on arn:aws-cn:s3:::media/*"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -188,6 +188,27 @@ func TestWhatCannotBeSeenIsNotTried(t *testing.T) {
 				t.Errorf("not tried (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// All that is missing is told in one go, as far as it can be.
+func TestWhatIsMissingTogetherIsNamedTogether(t *testing.T) {
+	denied := &object.Error{Class: object.Denied}
+	w := newWorld(t)
+	w.sqs.refuse["GetQueueUrl logs-dead"], w.sqs.refuse["SendMessage logs-dead"] = true, true
+	w.destination = fakeDestination{read: denied, abort: denied, part: denied, write: errors.New("an upload was begun that cannot be thrown away")}
+	var failed []string
+	for _, i := range w.live(t) {
+		if i.Status == Failed {
+			failed = append(failed, i.Needs+" on "+i.On)
+		}
+	}
+	want := []string{
+		"sqs:GetQueueUrl on " + logsARN + "-dead", "sqs:SendMessage on " + logsARN + "-dead",
+		"s3:GetObject on arn:aws-cn:s3:::media/*", "s3:AbortMultipartUpload on arn:aws-cn:s3:::media/*", "s3:PutObject on arn:aws-cn:s3:::media/*",
+	}
+	if diff := cmp.Diff(want, failed); diff != "" {
+		t.Errorf("failed (-want +got):\n%s", diff)
 	}
 }
 

@@ -126,11 +126,12 @@ func (f fakeLogs) Reference(context.Context, string) error       { return f.refe
 func (f fakeLogs) DeleteReference(context.Context, string) error { return f.remove }
 
 // fakeDestination is a bucket that is written to.
-type fakeDestination struct{ list, read, abort, write error }
+type fakeDestination struct{ list, read, abort, part, write error }
 
 func (f fakeDestination) List(context.Context, string, string, string) (object.Page, error) {
 	return object.Page{}, f.list
 }
 func (f fakeDestination) ReadReference(context.Context) error              { return f.read }
 func (f fakeDestination) AbortReference(context.Context, string) error     { return f.abort }
+func (f fakeDestination) PartReference(context.Context, string) error      { return f.part }
 func (f fakeDestination) WriteReference(_ context.Context, _ string) error { return f.write }

@@ -140,12 +140,28 @@ func (l *live) settings(ctx context.Context, url, on string) ([]Item, *deadLette
 		redrive = wrong(needs, on, fmt.Sprintf("maxReceiveCount is %d, which moves messages before retry.receives (%d) can end them with a reason; 30 is good", policy.Max, l.config.Retry.Receives))
 	}
 	redrive.letters = policy.ARN
+	items = append(items, redrive)
 	out, err := l.deps.SQS.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &policy.Name, QueueOwnerAWSAccountId: &policy.Account})
-	if err != nil {
-		return append(items, redrive, tried("sqs:GetQueueUrl", policy.ARN, queue.Classify(err, "GetQueueUrl"))), nil
+	dead := &deadLetters{arn: policy.ARN, least: seconds(attributes["MessageRetentionPeriod"])}
+	if err == nil {
+		dead.url = aws.ToString(out.QueueUrl)
+		return append(items, tried("sqs:GetQueueUrl", policy.ARN, nil)), dead
 	}
-	return append(items, redrive, tried("sqs:GetQueueUrl", policy.ARN, nil)),
-		&deadLetters{aws.ToString(out.QueueUrl), policy.ARN, seconds(attributes["MessageRetentionPeriod"])}
+	refused := queue.Classify(err, "GetQueueUrl")
+	items = append(items, tried("sqs:GetQueueUrl", policy.ARN, refused))
+	if !strings.HasPrefix(refused.Code, "AccessDenied") {
+		return items, nil
+	}
+	// It is there: what else may be missing is told in the same go.
+	dead.url = neighbour(url, policy)
+	return items, dead
+}
+
+// neighbour is the URL of the dead-letter queue of the queue at queueURL, which
+// is in the same region.
+func neighbour(queueURL string, policy queue.Redrive) string {
+	rest := strings.TrimSuffix(queueURL, "/"+queue.Name(queueURL))
+	return rest[:strings.LastIndexByte(rest, '/')+1] + policy.Account + "/" + policy.Name
 }
 
 // settings judges how the dead-letter queue is set. SQS keeps the time of the

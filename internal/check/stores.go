@@ -81,9 +81,9 @@ func (l *live) source(ctx context.Context, r *route.Route) []Item {
 	return []Item{tried(needs, r.Source.COS+"/"+key, err)}
 }
 
-// destination tries what looking needs, and writing. A write is begun and thrown
-// away: a multipart upload asks for the same permissions and key grants as any
-// write and leaves nothing visible. It is not begun by who may not throw it away.
+// destination tries what looking needs, and writing. Last, a write is begun and
+// thrown away: a multipart upload asks for the same key grants as any write and
+// leaves nothing visible. It is not begun by who may not throw it away.
 func (l *live) destination(ctx context.Context, r *route.Route, writes bool) []Item {
 	bucket := "arn:" + partition(r.Destination.Region) + ":s3:::" + r.Bucket
 	objects := bucket + "/*"
@@ -99,17 +99,16 @@ func (l *live) destination(ctx context.Context, r *route.Route, writes bool) []I
 		return items
 	}
 	const put, encrypt = "s3:PutObject", "kms:GenerateDataKey"
-	err = d.AbortReference(ctx, r.ProbeKey())
-	items = append(items, tried("s3:AbortMultipartUpload", objects, err))
-	if err != nil {
-		return append(items, notTried(put, objects, "what is begun could not be thrown away"))
+	abort, write := d.AbortReference(ctx, r.ProbeKey()), d.PartReference(ctx, r.ProbeKey())
+	if abort == nil && write == nil {
+		write = d.WriteReference(ctx, r.ProbeKey())
 	}
-	err = d.WriteReference(ctx, r.ProbeKey())
-	if s3store.RefusedByKey(err) { // so S3 has let us in
-		return append(items, tried(put, objects, nil), tried(encrypt, r.Destination.KMSKey, err))
+	items = append(items, tried("s3:AbortMultipartUpload", objects, abort))
+	if s3store.RefusedByKey(write) { // so S3 has let us in
+		return append(items, tried(put, objects, nil), tried(encrypt, r.Destination.KMSKey, write))
 	}
-	items = append(items, tried(put, objects, err))
-	if err == nil && r.Destination.SSE == config.SSEKMS {
+	items = append(items, tried(put, objects, write))
+	if r.Destination.SSE == config.SSEKMS && abort == nil && write == nil {
 		items = append(items, tried(encrypt, r.Destination.KMSKey, nil),
 			notTried("kms:Decrypt", r.Destination.KMSKey, "is asked for when the parts of an upload are put together"))
 	}

@@ -14,7 +14,21 @@ import (
 // AbortReference aborts an upload that never was: nil when we may abort uploads of
 // key. S3 looks at permissions first, so it says NoSuchUpload to those only.
 func (s *Store) AbortReference(ctx context.Context, key string) error {
-	return (&upload{store: s, key: key, id: rand.Text()}).Abort(ctx)
+	return s.neverBegun(key).Abort(ctx)
+}
+
+// PartReference writes a part of an upload that never was: nil when we may write
+// key. Unlike WriteReference it begins nothing, and asks for no key of KMS.
+func (s *Store) PartReference(ctx context.Context, key string) error {
+	err := s.neverBegun(key).Part(ctx, 1, []byte("-"))
+	if object.CodeOf(err) == "NoSuchUpload" {
+		return nil
+	}
+	return err
+}
+
+func (s *Store) neverBegun(key string) *upload {
+	return &upload{store: s, key: key, id: rand.Text(), parts: map[int]part{}}
 }
 
 // DeleteReference deletes a key that does not exist: nil when we may delete logs.

@@ -10,6 +10,7 @@ import (
 // only whether we are let in.
 func TestReferencesTellARefusalFromWhatIsMissing(t *testing.T) {
 	abort := func(s *server) error { return store(s).AbortReference(t.Context(), "img/.probe") }
+	write := func(s *server) error { return store(s).PartReference(t.Context(), "img/.probe") }
 	remove := func(s *server) error { return logs(s).DeleteReference(t.Context(), "b") }
 	for _, tt := range []struct {
 		name   string
@@ -21,6 +22,9 @@ func TestReferencesTellARefusalFromWhatIsMissing(t *testing.T) {
 		{"abort: taken", abort, reply("204 No Content\nx-amz-request-id: R", ""), ""},
 		{"abort: denied", abort, coded(403, "AccessDenied", "m"), object.Denied},
 		{"abort: a page", abort, page(403), object.Unavailable},
+		{"part: no such upload", write, coded(404, "NoSuchUpload", "m"), ""},
+		{"part: denied", write, coded(403, "AccessDenied", "m"), object.Denied},
+		{"part: a page", write, page(404), object.Unavailable},
 		{"delete: no such key", remove, coded(404, "NoSuchKey", "m"), ""},
 		{"delete: not matched", remove, coded(412, "PreconditionFailed", "m"), ""},
 		{"delete: taken", remove, reply("204 No Content\nx-amz-request-id: R", ""), ""},
