@@ -203,3 +203,17 @@ func TestReportFromTheLogBucketWithSizesOfTheSource(t *testing.T) {
 		t.Errorf("refused: exit %d, %s", code, errOut)
 	}
 }
+
+func TestTheExampleOfPricesIsRead(t *testing.T) {
+	f, err := os.Open("../../docs/prices.example.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	p, err := report.ReadPrices(f)
+	for _, price := range []*float64{p.SourceEgressGB, p.SourceRequests, p.S3Writes, p.S3Reads, p.S3StorageGBMonth, p.QueueRequests} {
+		if err != nil || price == nil || *price != 0 {
+			t.Fatalf("%+v, %v", p, err)
+		}
+	}
+}
