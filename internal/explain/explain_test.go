@@ -126,6 +126,9 @@ func TestEveryAnswerOfSourceAndDestinationIsExplained(t *testing.T) {
 			put(w, key)
 			fault(w, strictaws.Fault{Times: 1, Do: strictaws.Fail{Status: 500, Code: "InternalError"}})
 		}, seen{"missing", "present", "settled: copied", ""}},
+		"the destination fails once, and the source has nothing": {func(_ *testing.T, w *world, _ string) {
+			fault(w, strictaws.Fault{Times: 1, Do: strictaws.Fail{Status: 500, Code: "InternalError"}})
+		}, seen{"missing", "absent", "settled: absent", "NoSuchKey"}},
 		"private at the source": {func(_ *testing.T, w *world, key string) { w.COS.Put(key, body, cosd.Attributes{ACL: cosd.Private}) },
 			seen{"missing", "denied", "settled: denied", "AccessDenied"}},
 		"archived": {func(_ *testing.T, w *world, key string) {
