@@ -1,0 +1,48 @@
+package deploy
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// What the README tells people to give is what the templates give.
+func TestReadmeAndTemplatesGiveTheSame(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme := map[string][]grant{}
+	for _, m := range regexp.MustCompile("(?s)<summary>([^\n]*)</summary>\n\n```json\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+		var policy any
+		if err := json.Unmarshal([]byte(m[2]), &policy); err != nil {
+			t.Fatalf("%s: %v", m[1], err)
+		}
+		var all []statement
+		for _, s := range at(policy, "Statement").([]any) {
+			all = append(all, statement{Actions: list(at(s, "Action")), Resources: list(at(s, "Resource"))})
+		}
+		readme[m[1]] = granted(map[string][]statement{"": all})
+	}
+
+	bucket := maps.Clone(ofBucket)
+	bucket["OwnQueue"] = "false" // the README has one sync queue
+	both := resolved(t, ofService, bucket)
+	given := map[string][]grant{}
+	for summary, role := range map[string]string{"<code>--role parse</code>": "parse", "<code>--role copy</code>": "copy", "<code>sweep</code>": "sweep", "on-call": "oncall"} {
+		all := granted(policies(t, "objectferry-"+role, both.Service, both.Bucket))
+		for i := range all {
+			all[i].resource = strings.Replace(all[i].resource, logs, "log-bucket", 1)
+		}
+		given[summary] = all
+	}
+	if diff := cmp.Diff(given, readme, cmp.AllowUnexported(grant{})); diff != "" {
+		t.Errorf("grants (-templates +README):\n%s", diff)
+	}
+}
