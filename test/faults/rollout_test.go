@@ -52,22 +52,25 @@ func (r *replica) stop(t *testing.T) (inHand int) {
 // load misses objects until it is stopped: half of them are asked for, half are
 // in logs.
 type load struct {
-	t    *testing.T
-	s    *localcloud.Site
 	end  chan struct{}
 	done sync.WaitGroup
 	keys []string // once stopped
 }
 
 func startLoad(t *testing.T, s *localcloud.Site, each int, every time.Duration) *load {
-	l := &load{t: t, s: s, end: make(chan struct{})}
+	t.Helper()
+	l := &load{end: make(chan struct{})}
 	l.done.Go(func() {
 		tick := time.NewTicker(every)
 		defer tick.Stop()
 		for n := 0; ; n++ {
 			asked, logged := put(s.COS, fmt.Sprintf("asked/%d", n), each), put(s.COS, fmt.Sprintf("logged/%d", n), each)
 			ask(t, s, localcloud.SyncQueue, localcloud.Bucket, asked)
-			logs(t, s, logged)
+			rows := make([]string, each)
+			for i, key := range logged {
+				rows[i] = missOf(key)
+			}
+			putLog(t, s, fmt.Sprintf("load-%04d", n), rows...)
 			l.keys = append(append(l.keys, asked...), logged...)
 			select {
 			case <-l.end:
