@@ -167,7 +167,7 @@ func isBoundary(c byte) bool { return c == ' ' || c == '"' }
 // Time is when the request was received; the zero time if the row is Unparsed
 // with no fields.
 func (r *Row) Time() time.Time {
-	if len(r.time) == timeLen && !r.midnight.IsZero() && string(r.time[dateLen+clockLen:]) == utc {
+	if len(r.time) == timeLen && !r.midnight.IsZero() {
 		inDay, _ := parseClock(r.time[dateLen:])
 		return r.midnight.Add(inDay)
 	}
