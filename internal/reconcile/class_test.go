@@ -18,6 +18,8 @@ func fill(w *world) {
 	w.dst.put("img/same", 5, "e")
 	w.src.put("img/size", 5, "e")
 	w.dst.put("img/size", 6, "e")
+	w.src.put("img/no etag", 5, "")
+	w.dst.put("img/no etag", 5, "")
 	for _, key := range []string{"img/carried", "img/older", "img/theirs", "img/again"} {
 		w.src.put(key, 5, "e")
 		w.dst.put(key, 5, "x-2")
@@ -55,14 +57,14 @@ func TestClassByListings(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]Class{
-		"img/missing": Missing, "img/\xff\n": Missing, "img/size": Different, "img/carried": Unsure, "img/older": Unsure, "img/theirs": Unsure,
+		"img/missing": Missing, "img/\xff\n": Missing, "img/size": Different, "img/carried": Unsure, "img/older": Unsure, "img/theirs": Unsure, "img/no etag": Unsure,
 		"img/again": Unsure, "img/overseas": Overseas, "other/b": Overseas, "img/archived": Archived, "img/restored": Archived, "img/denied": Missing,
 		"img/large": Unfit, "img/" + strings.Repeat("x", 1021): Unfit, "img/deleted": Missing,
 	}
 	if diff := cmp.Diff(want, w.rows); diff != "" {
 		t.Errorf("rows (-want +got):\n%s", diff)
 	}
-	if totals.Keys != 18 || totals.Classes[Same] != 1 || totals.Classes[Filtered] != 2 || len(w.asked) > 0 {
+	if totals.Keys != 19 || totals.Classes[Same] != 1 || totals.Classes[Filtered] != 2 || len(w.asked) > 0 {
 		t.Errorf("%+v, asked for %q", totals, w.asked)
 	}
 }
@@ -75,7 +77,7 @@ func TestDeepAsksAboutWhatListingsDoNotTell(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]Class{
-		"img/missing": Missing, "img/\xff\n": Missing, "img/size": Different, "img/older": Different, "img/theirs": Unsure,
+		"img/missing": Missing, "img/\xff\n": Missing, "img/size": Different, "img/older": Different, "img/theirs": Unsure, "img/no etag": Unsure,
 		"img/overseas": Overseas, "other/b": Overseas, "img/archived": Archived, "img/restored": Missing, "img/denied": Denied,
 		"img/large": Unfit, "img/" + strings.Repeat("x", 1021): Unfit, "img/deleted": Deleted,
 	}
@@ -83,7 +85,7 @@ func TestDeepAsksAboutWhatListingsDoNotTell(t *testing.T) {
 		t.Errorf("rows (-want +got):\n%s", diff)
 	}
 	slices.Sort(w.asked)
-	asked := []string{"img/again", "img/archived", "img/carried", "img/denied", "img/missing", "img/older", "img/restored", "img/theirs", "img/\xff\n"}
+	asked := []string{"img/again", "img/archived", "img/carried", "img/denied", "img/missing", "img/no etag", "img/older", "img/restored", "img/theirs", "img/\xff\n"}
 	if diff := cmp.Diff(asked, w.asked); diff != "" {
 		t.Errorf("asked (-want +got):\n%s", diff)
 	}

@@ -84,6 +84,18 @@ func TestListingThatLiesEndsTheRun(t *testing.T) {
 	}
 }
 
+func TestMarkerThatStandsStillIsNotAskedForAgainAndAgain(t *testing.T) {
+	w := newWorld(t, "img/**")
+	asked := 0
+	w.src.lie = func(_, _, _ string) (object.Page, error, bool) {
+		asked++
+		return page("img/m"), nil, true
+	}
+	if _, err := w.run(Config{}); err == nil || asked != 2 {
+		t.Errorf("%v after %d pages", err, asked)
+	}
+}
+
 // TestPageMayBeginWithItsMarker: COS's documentation has said both.
 func TestPageMayBeginWithItsMarker(t *testing.T) {
 	w := newWorld(t, "img/**")
