@@ -129,6 +129,19 @@ func TestNamesNeedACertificate(t *testing.T) {
 	}
 }
 
+// TestTheFallbackIsElsewhere: a fallback under the name that is brought over would
+// be CloudFront itself.
+func TestTheFallbackIsElsewhere(t *testing.T) {
+	for _, name := range []string{"Domain", "TestDomain"} {
+		given := maps.Clone(parameters)
+		given["CertificateArn"] = "arn:aws:acm:us-east-1:111122223333:certificate/01234567-89ab-cdef-0123-456789abcdef"
+		given[name] = cosHost
+		if _, err := cfn.Resolve([]byte(template(t)), given); err == nil || !strings.Contains(err.Error(), "ask itself") {
+			t.Errorf("%s: %v, want it refused", name, err)
+		}
+	}
+}
+
 // TestTheTemplateIsCleanForCfnLint asks the vendor's own linter.
 func TestTheTemplateIsCleanForCfnLint(t *testing.T) {
 	out, err := exec.Command(ferry.Tool(t, "cfn-lint"), "../../infra/aws/cdn.yaml").CombinedOutput()

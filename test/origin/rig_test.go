@@ -26,7 +26,7 @@ import (
 
 const (
 	bucket    = "overseas-media"
-	cosHost   = "media.example.com"
+	cosHost   = "media-origin.example.com"
 	logBucket = "log-bucket"
 	accessKey = "AKIACDN"
 	secret    = "secret-of-the-cdn"
@@ -212,7 +212,7 @@ func (r *rig) visit(method, path string, headers ...string) (seen, error) {
 	var asked []string
 	for _, q := range r.asked {
 		name, _, _ := strings.Cut(q.URL.Host, ".")
-		asked = append(asked, map[string]string{bucket: edge.S3, "media": edge.COS}[name])
+		asked = append(asked, map[string]string{bucket: edge.S3, "media-origin": edge.COS}[name])
 	}
 	return seen{resp.StatusCode, resp.Header.Get(edge.OriginHeader), string(body), resp.Header, strings.Join(asked, " "), r.asked}, err
 }
