@@ -193,6 +193,21 @@ func TestReportFromTheLogBucketWithSizesOfTheSource(t *testing.T) {
 		t.Errorf("exit %d, %s, %s", code, errOut, out)
 	}
 
+	// These logs were delivered long after their rows: the service would not act on
+	// them any more.
+	yaml, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	short := filepath.Join(t.TempDir(), "short.yaml")
+	if err := os.WriteFile(short, bytes.Replace(yaml, []byte("max_age: 87600h"), []byte("max_age: 1h"), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, out, _ = runReport(t.Context(), nil, "--config", short, "--from-bucket", "--json")
+	if b := reported(t, out).Buckets[0]; code != exitDone || b.Missed != 0 || b.Miss != 5 || !strings.Contains(out, `"why":"stale","rows":4`) {
+		t.Errorf("late logs: exit %d, %s", code, out)
+	}
+
 	// Nothing is as young as that; and a bucket that refuses is told.
 	code, out, _ = runReport(t.Context(), nil, "--config", config, "--from-bucket", "--since", "2999-01-01T00:00:00Z", "--json")
 	if got := reported(t, out); code != exitDone || got.Rows != 0 {
