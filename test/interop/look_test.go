@@ -19,6 +19,7 @@ import (
 var lookRules = []rule{
 	{"a missing key is told as missing", nil, missingKey},
 	{"a delete marker is told from a missing key", nil, deleteMarker},
+	{"a listing has every key, in the order of its bytes", nil, listedInOrder},
 	{"the references pass, and leave nothing", nil, referencesPass},
 	{"the references of a bucket that is not there are refused", nil, referencesOfNoBucket},
 	{"who may not list is told denied, by a look and by the reference", lacks{"moto": "lets everybody do everything"}, lookWithoutList},
