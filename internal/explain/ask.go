@@ -86,6 +86,9 @@ type source struct {
 
 func (s *source) Get(ctx context.Context, key string, r object.Range, pin string) (*object.Read, error) {
 	read, err := s.Source.Get(ctx, key, r, pin)
+	if s.asked && object.ClassOf(err) == object.Canceled {
+		return nil, err // by the end of the copy, which says nothing of the source
+	}
 	s.asked, s.err = true, err
 	if err == nil {
 		s.read = read.Attributes
