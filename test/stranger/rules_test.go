@@ -1,0 +1,86 @@
+package stranger
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// page is docs/DEPLOY.md.
+func page(t *testing.T) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("..", "..", "docs", "DEPLOY.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// TestNoShellBlockIsLeftOut has each kind of block, and blocks that say nothing
+// of themselves, which must be refused: a command that nobody tries goes stale.
+func TestNoShellBlockIsLeftOut(t *testing.T) {
+	got, err := steps(strings.Join([]string{
+		"text", "```sh step=one", "echo 1", "echo 2", "```", "between", "```text expect", "1", "…", "```",
+		"```sh step=two full", "echo", "```", "```json", "{}", "```", "```sh step=three instead=\"it does that\"", "echo", "```",
+		"```sh not-run=\"no network\"", "echo", "```",
+	}, "\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := "1\n…\n"
+	want := []step{
+		{line: 2, name: "one", script: "echo 1\necho 2\n", expect: &said},
+		{line: 11, name: "two", full: true, script: "echo\n"},
+		{line: 17, name: "three", instead: "it does that", script: "echo\n"},
+		{line: 20, notRun: "no network", script: "echo\n"},
+	}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(step{})); diff != "" {
+		t.Errorf("steps (-want +got):\n%s", diff)
+	}
+	if k := count(got); k != (kinds{1, 1, 1, 1}) {
+		t.Errorf("kinds %+v", k)
+	}
+	for name, text := range map[string]string{
+		"a block that says nothing": "```sh\necho\n```",
+		"a step twice":              "```sh step=a\n```\n```sh step=a\n```",
+		"a word of no meaning":      "```sh step=a quick\n```",
+		"a step that is not run":    "```sh step=a not-run=b\n```",
+		"expected of nothing":       "```json\n```\n```text expect\n```",
+		"a block without an end":    "```sh step=a\n",
+	} {
+		if got, err := steps(text); err == nil {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// TestOutputIsHeldToThePage has outputs that are what a page says and outputs
+// that are not.
+func TestOutputIsHeldToThePage(t *testing.T) {
+	for _, c := range []struct {
+		output, expect string
+		want           bool
+	}{
+		{"a\nb\n", "a\nb\n", true},
+		{"\n\na  \nb", "a\nb\n", true},
+		{"a\nx\ny\nb\n", "a\n…\nb\n", true},
+		{"a\nb\n", "a\n…\nb\n", true},
+		{"sent 3 of 4 (x)\n", "sent … of 4 (x)\n", true},
+		{"", "\n", true},
+		{"warning\na\nb\n", "a\nb\n", false},
+		{"a\nb\nfailed\n", "a\nb\n", false},
+		{"a\nc\n", "a\n…\nb\n", false},
+		{"sent 3\nof 4\n", "sent … of 4\n", false},
+		{"NAME  X\nlonger  1\n", "NAME    X\nlonger  1\n", true},
+		{"a  b", "a b", false},
+		{"1.5", "1…5", true},
+		{"125", "1.5", false},
+	} {
+		if got := printed(c.output, c.expect); got != c.want {
+			t.Errorf("output %q for %q: %t", c.output, c.expect, got)
+		}
+	}
+}
