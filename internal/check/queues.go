@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"github.com/objectferry/objectferry/internal/object"
 	"github.com/objectferry/objectferry/internal/queue"
 )
 
@@ -149,7 +150,7 @@ func (l *live) settings(ctx context.Context, url, on string) ([]Item, *deadLette
 	}
 	refused := queue.Classify(err, "GetQueueUrl")
 	items = append(items, tried("sqs:GetQueueUrl", policy.ARN, refused))
-	if !strings.HasPrefix(refused.Code, "AccessDenied") {
+	if refused.Class != object.Refused || refused.Code == "NonExistentQueue" || refused.Code == "QueueDoesNotExist" {
 		return items, nil
 	}
 	// It is there: what else may be missing is told in the same go.

@@ -100,12 +100,15 @@ func (l *live) destination(ctx context.Context, r *route.Route, writes bool) []I
 	}
 	const put, encrypt = "s3:PutObject", "kms:GenerateDataKey"
 	abort, write := d.AbortReference(ctx, r.ProbeKey()), d.PartReference(ctx, r.ProbeKey())
-	if abort == nil && write == nil {
+	if abort == nil && object.ClassOf(write) != object.Denied {
 		write = d.WriteReference(ctx, r.ProbeKey())
 	}
 	items = append(items, tried("s3:AbortMultipartUpload", objects, abort))
-	if s3store.RefusedByKey(write) { // so S3 has let us in
+	switch {
+	case s3store.RefusedByKey(write): // so S3 has let us in
 		return append(items, tried(put, objects, nil), tried(encrypt, r.Destination.KMSKey, write))
+	case abort != nil && write != nil && object.ClassOf(write) != object.Denied: // an emulator may not know what a part of nothing is
+		return append(items, notTried(put, objects, "what is begun could not be thrown away"))
 	}
 	items = append(items, tried(put, objects, write))
 	if r.Destination.SSE == config.SSEKMS && abort == nil && write == nil {
