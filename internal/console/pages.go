@@ -29,11 +29,11 @@ func newPages(traceURL string) (*pages, error) {
 	}
 	t, err := template.New("").Funcs(template.FuncMap{
 		"visible": visible, "place": place, "count": count, "number": number, "span": span, "ago": ago, "clock": clock,
-		"queueName": queue.Name,
-		"round":     func(f float64) string { return number(int(f)) },
-		"round64":   func(n int64) string { return number(int(n)) },
-		"percent":   percent,
-		"trace":     func(id string) string { return traceLink(traceURL, id) },
+		"queueName": queue.Name, "hour": hour,
+		"round":   func(f float64) string { return number(int(f)) },
+		"round64": func(n int64) string { return number(int(n)) },
+		"percent": percent,
+		"trace":   func(id string) string { return traceLink(traceURL, id) },
 	}).ParseFS(web, "web/templates/*.html")
 	if err != nil {
 		return nil, fmt.Errorf("parse the console's pages: %w", err)

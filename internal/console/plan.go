@@ -25,7 +25,6 @@ type plan struct {
 	Made    time.Time
 	State   planState
 	Found   int // letters that the filter wants; no more are moved than were confirmed
-	Full    bool
 	Oldest  time.Time
 	Moved   int
 	File    string // where dropped letters were saved
@@ -49,8 +48,6 @@ const (
 const (
 	// atOnce is how many letters may be moved without saying that so many are meant.
 	atOnce = 100
-	// maxHeld bounds the bodies that are in memory at once, in bytes.
-	maxHeld = 64 << 20
 	// planFor is how long what was counted may be confirmed.
 	planFor = 15 * time.Minute
 	// maxPlans is how many plans are remembered.
@@ -63,10 +60,10 @@ const (
 func (d *desk) newPlan(drop bool, q int, f deadletter.Filter) (id string, err error) {
 	p := &plan{ID: rand.Text(), Drop: drop, Queue: q, Filter: f, Made: time.Now().UTC(), State: counting}
 	err = d.begin("counting letters", func(ctx context.Context) {
-		box, found, oldest, full, err := d.count(ctx, p)
+		box, found, oldest, err := d.count(ctx, p)
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		p.Found, p.Oldest, p.Full, p.Err, p.State = found, oldest, full, err, ready
+		p.Found, p.Oldest, p.Err, p.State = found, oldest, err, ready
 		if box != nil {
 			p.dead = box.URL()
 		}
@@ -86,13 +83,12 @@ func (d *desk) newPlan(drop bool, q int, f deadletter.Filter) (id string, err er
 	return p.ID, nil
 }
 
-func (d *desk) count(ctx context.Context, p *plan) (box *deadletter.Box, found int, oldest time.Time, full bool, err error) {
+func (d *desk) count(ctx context.Context, p *plan) (box *deadletter.Box, found int, oldest time.Time, err error) {
 	boxes, err := d.state.boxes(ctx)
 	if err != nil {
-		return nil, 0, oldest, false, err
+		return nil, 0, oldest, err
 	}
 	box = boxes[p.Queue]
-	bytes := 0
 	_, err = box.Look(ctx, func(l *deadletter.Letter) (bool, error) {
 		d.seen.Add(1)
 		if !p.Filter.Wants(l) {
@@ -102,13 +98,9 @@ func (d *desk) count(ctx context.Context, p *plan) (box *deadletter.Box, found i
 		if oldest.IsZero() || l.Sent.Before(oldest) {
 			oldest = l.Sent
 		}
-		if bytes += len(l.Body); bytes >= maxHeld {
-			full = true
-			return false, deadletter.ErrEnough
-		}
 		return false, nil
 	})
-	return box, found, oldest, full, err
+	return box, found, oldest, err
 }
 
 // plan is a copy of the plan as it is now.
@@ -208,38 +200,53 @@ func (d *desk) move(ctx context.Context, p *plan) {
 	d.state.stale()
 }
 
-func (d *desk) moveLetters(ctx context.Context, p *plan) (int, error) {
-	boxes, err := d.state.boxes(ctx)
+func (d *desk) moveLetters(ctx context.Context, p *plan) (moved int, err error) {
+	// Not those of the page: a box moves what was there when it was opened.
+	boxes, err := d.deps.Boxes(ctx)
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("find the dead letters: %w", err)
 	}
 	box := boxes[p.Queue]
-	var w io.Writer = io.Discard
-	if p.File != "" {
-		file, err := os.OpenFile(p.File, os.O_CREATE|os.O_EXCL|os.O_APPEND|os.O_WRONLY, 0o600)
-		if err != nil {
-			return 0, fmt.Errorf("save the letters: %w", err)
-		}
-		defer file.Close() // Drop syncs it before it deletes
-		w = file
-	}
-	n, bytes := 0, 0
-	letters, err := box.Look(ctx, func(l *deadletter.Letter) (bool, error) {
-		d.seen.Add(1)
-		if !p.Filter.Wants(l) {
-			return false, nil
-		}
-		n++
-		if bytes += len(l.Body); n >= p.Found || bytes >= maxHeld {
-			return true, deadletter.ErrEnough
-		}
-		return true, nil
-	})
-	if err != nil {
-		return 0, err
+	do := func(ctx context.Context, letters []*deadletter.Letter) (int, error) {
+		return box.Redrive(ctx, letters, p.rate)
 	}
 	if p.Drop {
-		return box.Drop(ctx, letters, w, p.rate)
+		w, finish, err := p.save()
+		if err != nil {
+			return 0, err
+		}
+		defer finish()
+		do = func(ctx context.Context, letters []*deadletter.Letter) (int, error) {
+			return box.Drop(ctx, letters, w, p.rate)
+		}
 	}
-	return box.Redrive(ctx, letters, p.rate)
+	meant := 0
+	moved, _, err = box.All(ctx, func(l *deadletter.Letter) bool {
+		d.seen.Add(1)
+		if meant == p.Found || !p.Filter.Wants(l) {
+			return false
+		}
+		meant++
+		return true
+	}, func(ctx context.Context, letters []*deadletter.Letter) (int, error) {
+		n, err := do(ctx, letters)
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		p.Moved += n
+		return n, err
+	})
+	return moved, err
+}
+
+// save opens the file for letters that are dropped; none of them is deleted
+// before it is on the disk.
+func (p *plan) save() (io.Writer, func(), error) {
+	if p.File == "" {
+		return io.Discard, func() {}, nil
+	}
+	file, err := os.OpenFile(p.File, os.O_CREATE|os.O_EXCL|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, nil, fmt.Errorf("save the letters: %w", err)
+	}
+	return file, func() { _ = file.Close() }, nil // Drop has synced it
 }

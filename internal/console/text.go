@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/objectferry/objectferry/internal/deadletter"
+	"github.com/objectferry/objectferry/internal/telemetry"
 )
 
 // maxText is how much of one text from outside is shown, in bytes.
@@ -92,11 +93,20 @@ func clock(t, now time.Time) string {
 	return t.Format("2006-01-02 15:04Z")
 }
 
+// hour is an hour of the log, with its day when it is another one than now's.
+func hour(h telemetry.Hour, now time.Time) string {
+	t := time.Unix(int64(h)*3600, 0).UTC()
+	if h/24 == telemetry.HourOf(now)/24 {
+		return t.Format("15:04Z")
+	}
+	return t.Format("Jan 2 15:04Z")
+}
+
 // ago is how long before now t was, in steps that do not change at each look.
 func ago(t, now time.Time) string {
 	d := now.Sub(t)
 	if d < time.Minute {
-		return "less than 1 min ago"
+		return "just now"
 	}
 	return span(d) + " ago"
 }

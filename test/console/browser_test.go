@@ -2,6 +2,8 @@ package console
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -11,6 +13,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"github.com/objectferry/objectferry/test/ferry"
 )
@@ -80,6 +83,9 @@ func open(t testing.TB, width int64) *tab {
 	return b
 }
 
+// in is the same tab for a part of the test.
+func (b *tab) in(t testing.TB) *tab { return &tab{t: t, ctx: b.ctx} }
+
 // run does actions and fails the test when one cannot be done.
 func (b *tab) run(actions ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
@@ -125,6 +131,52 @@ func (b *tab) shows(selector string, words ...string) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
+}
+
+// cells is the row of a panel's table that begins with name, its own cell included.
+func (b *tab) cells(panel, name string) []string {
+	b.t.Helper()
+	var cells []string
+	text := b.eval(fmt.Sprintf(`JSON.stringify([...document.querySelectorAll(%q + " tbody tr")].map((row) => [...row.cells].map((c) => c.innerText.trim())).find((row) => row[0].split("\n")[0] == %q) || [])`, panel, name))
+	if err := json.Unmarshal([]byte(text), &cells); err != nil {
+		b.t.Fatal(err)
+	}
+	return cells
+}
+
+// row waits until a panel's row is what is wanted; a "*" at the end stands
+// for more.
+func (b *tab) row(panel string, want ...string) {
+	b.t.Helper()
+	var got []string
+	deadline := time.Now().Add(40 * time.Second)
+	for {
+		got = b.cells(panel, want[0])
+		if slices.EqualFunc(got, want, func(g, w string) bool {
+			return g == w || strings.HasSuffix(w, "*") && strings.HasPrefix(g, w[:len(w)-1])
+		}) {
+			return
+		}
+		if time.Now().After(deadline) {
+			b.t.Fatalf("the row of %s is %q, want %q", panel, got, want)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// press types keys into whatever has the focus.
+func (b *tab) press(keys string) { b.t.Helper(); b.run(chromedp.KeyEvent(keys)) }
+
+// tabTo moves the focus with the Tab key until it is on what selector finds.
+func (b *tab) tabTo(selector string) {
+	b.t.Helper()
+	for range 200 {
+		if b.eval(fmt.Sprintf("document.activeElement.matches(%q)", selector)) == "true" {
+			return
+		}
+		b.press(kb.Tab)
+	}
+	b.t.Fatalf("the Tab key does not reach %s", selector)
 }
 
 // dark has the page drawn for readers who want it dark, or light.

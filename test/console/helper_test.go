@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
@@ -132,6 +133,27 @@ func bury(t testing.TB, s *localcloud.Site, queue, bucket, end, detail string, k
 			t.Fatal(err)
 		}
 	}
+}
+
+// ask puts a sync request for each key into a queue.
+func ask(t testing.TB, s *localcloud.Site, queue, bucket string, keys ...string) {
+	t.Helper()
+	for _, key := range keys {
+		text, err := syncrequest.Encode(syncrequest.Request{Bucket: bucket, Key: key, Seen: time.Now(), Cause: "NoSuchKey"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Cloud.Send(queue, text, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// traced is the environment of a process that sends its spans to a collector.
+func traced(t testing.TB) map[string]string {
+	collector := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(collector.Close)
+	return map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": collector.URL, "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"}
 }
 
 // visits is a log object with so many answers of S3 in one hour.

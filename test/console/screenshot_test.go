@@ -1,9 +1,15 @@
 package console
 
 import (
+	"bytes"
 	"flag"
+	"image"
+	"image/color"
+	"image/png"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -19,13 +25,50 @@ var update = flag.Bool("update", false, "take the screenshots of docs/ anew")
 // shoot takes a picture of the whole page for the documentation.
 func (b *tab) shoot(name string) {
 	b.t.Helper()
-	png, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+	ferry.Until(b.t, 20*time.Second, "the plot is drawn", func() bool {
+		return b.eval("document.querySelector('.plot').complete && document.querySelector('.plot').naturalWidth > 0") == "true"
+	})
+	full, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
 	if err != nil {
 		b.t.Fatalf("take a picture: %v", err)
 	}
-	if err := os.WriteFile(filepath.Join("..", "..", "docs", name), png, 0o644); err != nil {
+	small, err := fewerColours(full)
+	if err != nil {
 		b.t.Fatal(err)
 	}
+	if err := os.WriteFile(filepath.Join("..", "..", "docs", name), small, 0o644); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// fewerColours draws a picture with its 256 commonest colours: what is lost are
+// shades at the edges of letters, and two thirds of its size.
+func fewerColours(data []byte) ([]byte, error) {
+	picture, err := png.Decode(bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	area, pixels := picture.Bounds(), map[color.Color]int{}
+	for y := range area.Dy() {
+		for x := range area.Dx() {
+			pixels[picture.At(x, y)]++
+		}
+	}
+	common := slices.SortedFunc(maps.Keys(pixels), func(a, b color.Color) int { return pixels[b] - pixels[a] })
+	palette := color.Palette(common[:min(256, len(common))])
+	nearest := map[color.Color]uint8{}
+	for c := range pixels {
+		nearest[c] = uint8(palette.Index(c))
+	}
+	out := image.NewPaletted(area, palette)
+	for y := range area.Dy() {
+		for x := range area.Dx() {
+			out.SetColorIndex(x, y, nearest[picture.At(x, y)])
+		}
+	}
+	var small bytes.Buffer
+	err = (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&small, out)
+	return small.Bytes(), err
 }
 
 // deliverDay has S3 deliver the log of a day in which the share of bucket climbs.
@@ -50,8 +93,8 @@ func TestScreenshots(t *testing.T) {
 		t.Fatal(err)
 	}
 	config := yaml(s, docs.URL())
-	p := ferry.Start(t, s, ferry.Options{YAML: config})
-	c := startConsole(t, s, config, "--pod", p.Admin)
+	p := ferry.Start(t, s, ferry.Options{YAML: config, Env: traced(t)})
+	c := startConsole(t, s, config, "--pod", p.Admin, "--trace-url", "https://apm.example.com/trace/{trace_id}")
 	deliverDay(t, s, localcloud.Bucket, 12, 95)
 	deliverDay(t, s, docsBucket, 55, 90)
 	b := open(t, 1240)
@@ -60,6 +103,11 @@ func TestScreenshots(t *testing.T) {
 	b.shows("#word", "Healthy")
 	b.shoot("console-healthy.png")
 
+	damaged := "model/damaged part.glb"
+	s.COS.Put(damaged, []byte("a model"), cosd.Attributes{})
+	s.COS.Lie(cosd.When{Key: damaged}, cosd.Flip(3))
+	ask(t, s, localcloud.SyncQueue, localcloud.Bucket, damaged)
+	b.shows("#failures", "failed", "corrupt")
 	docs.Lie(cosd.When{}, cosd.Page(503))
 	bury(t, s, docsQueue, docsBucket, "failed", "unavailable", "manual/维修手册 第3版.pdf", "b", "c")
 	bury(t, s, localcloud.SyncQueue, localcloud.Bucket, "failed", "corrupt", "img/<script>alert(1)</script>.jpg", "model/part\x1b[31m.glb")

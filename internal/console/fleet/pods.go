@@ -86,7 +86,10 @@ func (p *pods) read(ctx context.Context) *Reading {
 		from = ""
 	}
 	since := ""
-	if from != "" {
+	switch {
+	case len(statuses) == 1:
+		since = from + ", since it started"
+	case from != "":
 		since = from + ", since each started"
 	}
 	r.Ends.From, r.Ages.From, r.Share.From = since, since, since

@@ -51,11 +51,7 @@ func Share(answers []telemetry.Answers, look Look) (svg []byte, err error) {
 			values[i][a.Hour-first] = 100 * float64(a.S3) / float64(a.S3+a.Miss)
 		}
 	}
-	labels := make([]string, hours)
-	for i := range labels {
-		labels[i] = label(first + telemetry.Hour(i))
-	}
-	return draw(shown, labels, values, look)
+	return draw(shown, labels(first, hours, look), values, look)
 }
 
 // Shown are the buckets with most requests, in the order of their names.
@@ -72,19 +68,37 @@ func Shown(answers []telemetry.Answers) []string {
 	return names
 }
 
-// label is the hour, with the day where one begins.
-func label(h telemetry.Hour) string {
-	t := time.Unix(int64(h)*3600, 0).UTC()
-	if t.Hour() == 0 {
-		return t.Format("Jan 2")
+// labels names so many hours that there is room for them, full ones of a day: at
+// midnight the day.
+func labels(first telemetry.Hour, hours int, look Look) []string {
+	room := 12
+	if look.Narrow {
+		room = 4
 	}
-	return t.Format("15:04")
+	step := 1
+	for _, step = range []int{1, 2, 3, 6, 12, 24} {
+		if hours/step <= room {
+			break
+		}
+	}
+	list := make([]string, hours)
+	for i := range list {
+		t := time.Unix(int64(first+telemetry.Hour(i))*3600, 0).UTC()
+		switch {
+		case t.Hour()%step != 0:
+		case t.Hour() == 0:
+			list[i] = t.Format("Jan 2")
+		default:
+			list[i] = t.Format("15:04")
+		}
+	}
+	return list
 }
 
 func draw(names, labels []string, values [][]float64, look Look) ([]byte, error) {
-	width, height, ticks := 1120, 260, 12
+	width, height := 1120, 230
 	if look.Narrow {
-		width, height, ticks = 420, 240, 5
+		width, height = 420, 230
 	}
 	text, axis, grid, palette := "#3c4450", "#8a929e", "#e3e6ea", onLight
 	if look.Dark {
@@ -100,7 +114,7 @@ func draw(names, labels []string, values [][]float64, look Look) ([]byte, error)
 	o := charts.NewLineChartOptionWithData(values)
 	o.Theme = colours
 	o.Padding = charts.NewBox(4, 4, 12, 4)
-	o.XAxis.Labels, o.XAxis.LabelCount, o.XAxis.LabelFontStyle = labels, min(ticks, len(labels)), font
+	o.XAxis.Labels, o.XAxis.LabelCount, o.XAxis.LabelFontStyle = labels, len(labels), font
 	o.XAxis.BoundaryGap = charts.Ptr(false)
 	o.YAxis = []charts.YAxisOption{{Min: charts.Ptr(0.0), Max: charts.Ptr(100.0), LabelCount: 5, LabelFontStyle: font,
 		ValueFormatter: func(v float64) string { return fmt.Sprintf("%.0f %%", v) }}}

@@ -19,9 +19,20 @@ function swap(old, fresh) {
   if (fields.length === typed.length) fields.forEach((field, i) => { field.value = typed[i]; });
   const place = focused ? order(old, focused) : -1;
   old.replaceWith(fresh);
+  // A picture that was parsed for another document does not load by itself.
+  for (const image of fresh.querySelectorAll("img")) image.src = image.getAttribute("src");
   if (!focused) return;
   const again = focused.id ? document.getElementById(focused.id) : all(fresh)[place];
   again?.focus({ preventScroll: true });
+}
+
+// A part that is swapped is not read out; the word of the verdict is, when it changes.
+let said = document.getElementById("word")?.textContent;
+
+function say(word) {
+  if (!word || word === said) return;
+  said = word;
+  document.getElementById("said").textContent = word;
 }
 
 const all = (part) => [...part.querySelectorAll("a, button, summary, input, select, [tabindex]")];
@@ -39,10 +50,10 @@ async function refresh() {
       const old = document.getElementById(part.id);
       if (part.hasAttribute("data-live")) served.set(part.id, part.outerHTML);
       else served.delete(part.id);
-      // The verdict is replaced inside, so that it is read out when its word changes.
       if (old) swap(old, document.importNode(part, true));
     }
     document.title = doc.title;
+    say(doc.getElementById("word")?.textContent);
     const icon = doc.getElementById("icon");
     if (icon) document.getElementById("icon").setAttribute("href", icon.getAttribute("href"));
     stale.hidden = true;
@@ -53,7 +64,7 @@ async function refresh() {
 
 async function loop() {
   while (served.size > 0) {
-    await new Promise((wake) => setTimeout(wake, every));
+    await new Promise((wake) => setTimeout(wake, document.querySelector(".busy") ? 1000 : every));
     if (!document.hidden) await refresh();
   }
 }
