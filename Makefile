@@ -1,4 +1,4 @@
-.PHONY: build test lint race faults interop bench cluster-test demo
+.PHONY: build test lint race faults interop bench cluster-test stranger demo
 
 build: ## the two binaries, into bin/
 	CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/...
@@ -26,6 +26,9 @@ bench: ## the ratios of docs/BENCHMARKS.md
 
 cluster-test: ## the manifests on a real control plane (docs/CLUSTER.md); root, etcd, kubectl, prometheus; builds for long once
 	go test -tags=cluster -count=1 -timeout=4h -v ./test/cluster/
+
+stranger: ## docs/DEPLOY.md followed by a script, with a control plane; needs what cluster-test does
+	go test -tags=cluster -count=1 -timeout=4h -run=OnAControlPlane -v ./test/stranger/
 
 demo: ## the whole loop on an embedded cloud
 	go run ./cmd/objectferry-demo

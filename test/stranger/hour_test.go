@@ -17,6 +17,9 @@ import (
 
 func TestMain(m *testing.M) { ferry.Main(m) }
 
+// missed are the keys that visitors ask for on the page.
+var missed = []string{"img/first.jpg", "img/second.jpg"}
+
 // stepTime is how long a step may take; on a quiet machine most take a second.
 const stepTime = 5 * time.Minute
 
@@ -42,27 +45,28 @@ type hour struct {
 // TestStrangersHour is the quick part: all but what needs a control plane.
 func TestStrangersHour(t *testing.T) {
 	t.Parallel()
-	newHour(t).follow()
+	newHour(t, "").follow()
 }
 
-// newHour gives the stranger what the page asks for under "What you need".
-func newHour(t *testing.T) *hour {
+// newHour gives the stranger what the page asks for under "What you need"; the
+// cluster is that of the kubeconfig, "" for none.
+func newHour(t *testing.T, kubeconfig string) *hour {
 	t.Helper()
 	for _, tool := range []string{ferry.MotoProgram, "aws", "kubectl", "bash", "curl"} {
 		ferry.Tool(t, tool)
 	}
-	h := &hour{T: t, checkout: checkout(t), moto: startMoto(t)}
+	h := &hour{T: t, full: kubeconfig != "", kube: kubeconfig, checkout: checkout(t), moto: startMoto(t)}
 	h.cos = cosd.New(cosd.Config{Principals: []cosd.Principal{{ID: "AKIDexample", Key: "example"}}})
 	if err := h.cos.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(h.cos.Close)
-	for _, key := range []string{"img/first.jpg", "img/second.jpg"} {
+	for _, key := range missed {
 		h.cos.Put(key, []byte("picture "+key), cosd.Attributes{ContentType: "image/jpeg", CacheControl: "max-age=60"})
 	}
 	h.instead = map[string]func(){
 		"rollout": h.startService, "rollout-again": h.restartService,
-		"visit": func() { h.visit("img/first.jpg") }, "visit-again": func() { h.visit("img/second.jpg") },
+		"visit": func() { h.visit(missed[0]) }, "visit-again": func() { h.visit(missed[1]) },
 		"observed": h.observed, "console": h.console, "drill": h.drill,
 	}
 	h.world = map[string]func(){"logs": func() { h.visit("img/nowhere.jpg") }, "remove-logging": h.stopService}
@@ -109,6 +113,11 @@ func (h *hour) follow() {
 	begin := time.Now()
 	for _, s := range all {
 		h.step(s)
+	}
+	for _, key := range missed {
+		if body := h.call("s3", http.MethodGet, "/overseas-media/"+key, ""); body != "picture "+key {
+			h.Errorf("%s was healed, and is %q", key, body)
+		}
 	}
 	h.Logf("%s; it took %s", said, time.Since(begin).Round(time.Second))
 }

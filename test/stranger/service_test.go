@@ -97,9 +97,14 @@ func (h *hour) drill() {
 	})
 }
 
-// configMap is the objectferry.yaml that the pods are given.
+// configMap is the objectferry.yaml that the pods are given: by the API server, or
+// where there is none by what would be applied.
 func (h *hour) configMap() string {
 	h.Helper()
+	if h.full {
+		name := h.bash(`kubectl -n objectferry get deployment parse -o jsonpath='{.spec.template.spec.volumes[?(@.name=="config")].configMap.name}'`)
+		return h.bash(`kubectl -n objectferry get configmap ` + name + ` -o jsonpath='{.data.objectferry\.yaml}'`)
+	}
 	rendered := h.bash("kubectl kustomize " + mine)
 	for _, document := range strings.Split(rendered, "\n---\n") {
 		var object struct {
