@@ -29,7 +29,7 @@ const (
 )
 
 const (
-	hintPolicy = "check the role's policy and the bucket's (README, permissions)"
+	hintPolicy = "check the role's policy and the bucket's (docs/PERMISSIONS.md)"
 	hintKMS    = "check the KMS key's state and the role's grant on it (kms:GenerateDataKey, kms:Decrypt)"
 	hintNotS3  = "something between here and S3 answers in its place; check proxies and DNS"
 	hintBucket = "check the bucket's name, region and expected_owner"

@@ -12,9 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What the README tells people to give is what the templates give.
+// What docs/PERMISSIONS.md tells people to give is what the templates give.
 func TestReadmeAndTemplatesGiveTheSame(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "PERMISSIONS.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func TestReadmeAndTemplatesGiveTheSame(t *testing.T) {
 	}
 
 	bucket := maps.Clone(ofBucket)
-	bucket["OwnQueue"] = "false" // the README has one sync queue
+	bucket["OwnQueue"] = "false" // the page has one sync queue
 	both := resolved(t, ofService, bucket)
 	given := map[string][]grant{}
 	for summary, role := range map[string]string{"<code>--role parse</code>": "parse", "<code>--role copy</code>": "copy", "<code>sweep</code>": "sweep", "on-call": "oncall"} {
@@ -43,6 +43,6 @@ func TestReadmeAndTemplatesGiveTheSame(t *testing.T) {
 		given[summary] = all
 	}
 	if diff := cmp.Diff(given, readme, cmp.AllowUnexported(grant{})); diff != "" {
-		t.Errorf("grants (-templates +README):\n%s", diff)
+		t.Errorf("grants (-templates +page):\n%s", diff)
 	}
 }
