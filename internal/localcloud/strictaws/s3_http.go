@@ -110,7 +110,11 @@ func (q *s3Request) admit() *apiError {
 // permit says whether the requester may do action (IAM's name) here.
 func (q *s3Request) permit(action string) *apiError {
 	if !q.may(action) {
-		return accessDenied()
+		e := accessDenied()
+		if strings.HasPrefix(action, "kms:") { // S3 hands on what KMS says
+			e.Message = "User: " + q.who + " is not authorized to perform: " + action + " on the resource associated with this ciphertext"
+		}
+		return e
 	}
 	return nil
 }
