@@ -7,17 +7,16 @@ set -euo pipefail
 die() { echo "attach.sh: $*" >&2; exit 1; }
 [ $# -eq 1 ] || { echo "usage: attach.sh STACK" >&2; exit 2; }
 
-output() { # STACK NAME
-  local value
-  value=$(aws cloudformation describe-stacks --stack-name "$1" --query "Stacks[0].Outputs[?OutputKey=='$2'].OutputValue" --output text)
-  [ -n "$value" ] || die "stack $1 has no output $2"
-  echo "$value"
+outputs() { # STACK FIRST SECOND: the values of two outputs
+  aws cloudformation describe-stacks --stack-name "$1" --output text \
+    --query "Stacks[0].[Outputs[?OutputKey=='$2'].OutputValue | [0], Outputs[?OutputKey=='$3'].OutputValue | [0]]"
 }
 
-bucket=$(output "$1" Bucket)
-service=$(output "$1" Service)
-log_bucket=$(output "$service" LogBucket)
-prefix=$(output "$service" LogPrefix)$bucket/
+found=$(outputs "$1" Bucket Service)
+read -r bucket service <<< "$found"
+found=$(outputs "$service" LogBucket LogPrefix)
+read -r log_bucket prefix <<< "$found"
+prefix=$prefix$bucket/
 
 now=$(aws s3api get-bucket-logging --bucket "$bucket" --query LoggingEnabled.TargetBucket --output text)
 case $now in

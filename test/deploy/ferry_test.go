@@ -12,7 +12,9 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/google/go-cmp/cmp"
 
+	"github.com/objectferry/objectferry/internal/localcloud/cfn"
 	"github.com/objectferry/objectferry/internal/localcloud/cosd"
 	"github.com/objectferry/objectferry/test/ferry"
 )
@@ -93,10 +95,31 @@ func until(t *testing.T, what string, ok func() bool, log func() string) {
 // the deployed stacks: with their outputs, and nothing else, for configuration,
 // and each process under its own role. moto announces the logs itself.
 func TestOutputsAreTheConfiguration(t *testing.T) {
+	t.Parallel()
 	s := deploy(t)
+	t.Run("templates are read as moto reads them", s.readAlike)
 	t.Run("a miss becomes an object", s.missBecomesObject)
 	t.Run("on-call may do its work", s.onCallMayDoItsWork)
 	t.Run("least privilege", s.leastPrivilege)
+}
+
+// readAlike holds what the tests of the templates read (cfn) against what moto
+// made of them: the outputs, and the statements of the roles' policies.
+func (s *site) readAlike(t *testing.T) {
+	for name, stack := range map[string]*cfn.Stack{"objectferry.yaml": s.service, "bucket.yaml": s.bucket} {
+		read := map[string]string{}
+		for output, v := range stack.Outputs {
+			read[output] = fmt.Sprint(v)
+		}
+		if diff := cmp.Diff(read, s.outputs[name]); diff != "" {
+			t.Errorf("outputs of %s (-read +moto):\n%s", name, diff)
+		}
+	}
+	for role, made := range s.made {
+		if diff := cmp.Diff(policies(t, "objectferry-"+role, s.service, s.bucket), made); diff != "" {
+			t.Errorf("policies of %s (-read +moto):\n%s", role, diff)
+		}
+	}
 }
 
 func (s *site) missBecomesObject(t *testing.T) {

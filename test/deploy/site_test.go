@@ -31,8 +31,9 @@ type site struct {
 	cos     *cosd.Server
 	service *cfn.Stack // the templates, as they were deployed
 	bucket  *cfn.Stack
-	outputs map[string]map[string]string // of the stacks, by template
-	yaml    string                       // the configuration, from the outputs
+	outputs map[string]map[string]string      // of the stacks, by template
+	made    map[string]map[string][]statement // the policies of each role, as moto's CloudFormation made them
+	yaml    string                            // the configuration, from the outputs
 	file    string
 }
 
@@ -80,12 +81,41 @@ func deploy(t *testing.T) *site {
 	for _, stack := range []*cfn.Stack{s.service, s.bucket} {
 		s.applyIgnored(t, stack)
 	}
+	s.made = map[string]map[string][]statement{}
 	for _, role := range roles {
+		s.made[role] = s.policiesOf(t, "objectferry-"+role)
 		s.asMotoReads(t, role, policies(t, "objectferry-"+role, s.service, s.bucket))
 	}
 	s.yaml = s.outputs["objectferry.yaml"]["Configuration"] + s.outputs["bucket.yaml"]["RouteConfiguration"]
 	s.file = ferry.Config(t, s.yaml)
 	return s
+}
+
+// policiesOf asks moto for a role's policies.
+func (s *site) policiesOf(t *testing.T, role string) map[string][]statement {
+	t.Helper()
+	var listed struct {
+		Names []string `xml:"ListRolePoliciesResult>PolicyNames>member"`
+	}
+	s.must(t, "iam", "ListRolePolicies", url.Values{"RoleName": {role}}, &listed)
+	all := map[string][]statement{}
+	for _, name := range listed.Names {
+		var got struct {
+			Document string `xml:"GetRolePolicyResult>PolicyDocument"`
+		}
+		s.must(t, "iam", "GetRolePolicy", url.Values{"RoleName": {role}, "PolicyName": {name}}, &got)
+		text := got.Document
+		if plain, err := url.QueryUnescape(text); err == nil { // IAM answers with it escaped
+			text = plain
+		}
+		// Of a policy that stands in its role moto tells Python's text.
+		var document any
+		if err := json.Unmarshal([]byte(strings.ReplaceAll(text, "'", `"`)), &document); err != nil {
+			t.Fatalf("read policy %s of %s: %v\n%s", name, role, err, text)
+		}
+		all[name] = statements(t, name, document)
+	}
+	return all
 }
 
 var roles = []string{"parse", "copy", "sweep", "oncall"}

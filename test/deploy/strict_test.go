@@ -23,6 +23,7 @@ import (
 // embedded cloud, which asks of each queue for itself, tells a missing key only to
 // those who may list, and has a key of KMS. Each grant is denied alone.
 func TestEachGrantIsNamedWhenItIsDenied(t *testing.T) {
+	t.Parallel()
 	const key = "arn:aws:kms:us-west-2:111122223333:key/1"
 	source := cosd.New(cosd.Config{Behaviour: cosd.Behaviour{PublicRead: true}})
 	if err := source.Start(); err != nil {

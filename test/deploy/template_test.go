@@ -18,6 +18,7 @@ import (
 )
 
 func TestTemplatesPassCfnLint(t *testing.T) {
+	t.Parallel()
 	lint := ferry.Tool(t, "cfn-lint")
 	if out, err := exec.Command(lint, allTemplates(t)...).CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)

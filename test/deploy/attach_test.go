@@ -1,0 +1,129 @@
+package deploy
+
+import (
+	"encoding/json"
+	"maps"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/objectferry/objectferry/test/ferry"
+)
+
+// TestExistingBucketIsAttached has a bucket that somebody made, with rules of
+// their own: attach.sh switches its log on, adds our rule, and takes nothing away.
+func TestExistingBucketIsAttached(t *testing.T) {
+	t.Parallel()
+	ferry.Tool(t, "aws")
+	ferry.Tool(t, ferry.MotoProgram)
+	url, err := ferry.StartMoto("MOTO_ACCOUNT_ID=" + account)
+	if err != nil {
+		t.Fatalf("start %s: %v", ferry.MotoProgram, err)
+	}
+	c := &cloud{url: url, admin: anybody}
+	const docs = "overseas-docs"
+	s3s := c.s3()
+	for _, name := range []string{docs, "somewhere-else"} {
+		_, err := s3s.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String(name),
+			CreateBucketConfiguration: &types.CreateBucketConfiguration{LocationConstraint: region}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	service, bucket := maps.Clone(ofService), maps.Clone(ofBucket)
+	service["LoggedBuckets"] = "overseas-*"
+	bucket["Route"], bucket["Bucket"], bucket["OwnQueue"] = "docs", docs, "false"
+	c.stack(t, "objectferry", "objectferry.yaml", service)
+	outputs := c.stack(t, "objectferry-docs", "bucket.yaml", bucket)
+	if strings.Contains(outputs["RouteConfiguration"], "queue:") || outputs["SyncQueueUrl"] != "" {
+		t.Errorf("a source that shares the service's queue has one of its own: %v", outputs)
+	}
+	c.letLogsIn(t, logs)
+	c.letLogsIn(t, "somewhere-else")
+
+	const ours = "objectferry-abort-incomplete-uploads"
+	if out, ok := c.attach(t); !ok || !strings.Contains(out, docs+" is logged to "+logs+"/access/"+docs+"/\n") {
+		t.Fatalf("attach.sh: %s", out)
+	}
+	c.isAttached(t, docs, ours)
+
+	theirs := types.LifecycleRule{ID: aws.String("theirs"), Status: types.ExpirationStatusEnabled,
+		Filter: &types.LifecycleRuleFilter{Prefix: aws.String("tmp/")}, Expiration: &types.LifecycleExpiration{Days: aws.Int32(7)}}
+	_, err = s3s.PutBucketLifecycleConfiguration(t.Context(), &s3.PutBucketLifecycleConfigurationInput{Bucket: aws.String(docs),
+		LifecycleConfiguration: &types.BucketLifecycleConfiguration{Rules: []types.LifecycleRule{theirs}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, ok := c.attach(t); !ok {
+		t.Fatalf("attach.sh, again: %s", out)
+	}
+	c.isAttached(t, docs, "theirs", ours)
+
+	elsewhere := &types.LoggingEnabled{TargetBucket: aws.String("somewhere-else"), TargetPrefix: aws.String("")}
+	_, err = s3s.PutBucketLogging(t.Context(), &s3.PutBucketLoggingInput{Bucket: aws.String(docs), BucketLoggingStatus: &types.BucketLoggingStatus{LoggingEnabled: elsewhere}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, ok := c.attach(t); ok || !strings.Contains(out, "is already logged to somewhere-else") {
+		t.Errorf("attach.sh took somebody's log away: %s", out)
+	}
+	if got, err := s3s.GetBucketLogging(t.Context(), &s3.GetBucketLoggingInput{Bucket: aws.String(docs)}); err != nil || *got.LoggingEnabled.TargetBucket != "somewhere-else" {
+		t.Errorf("the log goes to %+v, %v", got, err)
+	}
+}
+
+// attach runs attach.sh and returns what it said, and whether it went well.
+func (c *cloud) attach(t *testing.T) (string, bool) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "bash", filepath.Join(templates, "attach.sh"), "objectferry-docs")
+	cmd.Env = ferry.Environ(nil, c.environ(c.admin))
+	out, err := cmd.CombinedOutput()
+	return string(out), err == nil
+}
+
+// letLogsIn gives a bucket the policy without which moto takes no logging to it.
+// moto wants it on the whole bucket.
+func (c *cloud) letLogsIn(t *testing.T, bucket string) {
+	t.Helper()
+	policy, err := json.Marshal(map[string]any{"Version": "2012-10-17", "Statement": []any{map[string]any{
+		"Effect": "Allow", "Principal": map[string]any{"Service": "logging.s3.amazonaws.com"}, "Action": "s3:PutObject", "Resource": "arn:aws:s3:::" + bucket + "/*"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.s3().PutBucketPolicy(t.Context(), &s3.PutBucketPolicyInput{Bucket: &bucket, Policy: aws.String(string(policy))}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// isAttached holds a bucket's logging and the ids of its lifecycle rules against
+// what they should be.
+func (c *cloud) isAttached(t *testing.T, bucket string, rules ...string) {
+	t.Helper()
+	logging, err := c.s3().GetBucketLogging(t.Context(), &s3.GetBucketLoggingInput{Bucket: &bucket})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := logging.LoggingEnabled; e == nil || *e.TargetBucket != logs || *e.TargetPrefix != "access/"+bucket+"/" {
+		t.Errorf("the log goes to %+v", e)
+	}
+	lifecycle, err := c.s3().GetBucketLifecycleConfiguration(t.Context(), &s3.GetBucketLifecycleConfigurationInput{Bucket: &bucket})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, r := range lifecycle.Rules {
+		ids = append(ids, *r.ID)
+		if *r.ID != "theirs" && (r.AbortIncompleteMultipartUpload == nil || *r.AbortIncompleteMultipartUpload.DaysAfterInitiation != 2) {
+			t.Errorf("our rule is %+v", r)
+		}
+	}
+	if diff := cmp.Diff(rules, ids); diff != "" {
+		t.Errorf("lifecycle rules (-want +got):\n%s", diff)
+	}
+}
