@@ -18,7 +18,7 @@ func TestReadmeAndTemplatesGiveTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	readme := map[string][]grant{}
+	page := map[string][]grant{}
 	for _, m := range regexp.MustCompile("(?s)<summary>([^\n]*)</summary>\n\n```json\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
 		var policy any
 		if err := json.Unmarshal([]byte(m[2]), &policy); err != nil {
@@ -28,7 +28,7 @@ func TestReadmeAndTemplatesGiveTheSame(t *testing.T) {
 		for _, s := range at(policy, "Statement").([]any) {
 			all = append(all, statement{Actions: list(at(s, "Action")), Resources: list(at(s, "Resource"))})
 		}
-		readme[m[1]] = granted(map[string][]statement{"": all})
+		page[m[1]] = granted(map[string][]statement{"": all})
 	}
 
 	bucket := maps.Clone(ofBucket)
@@ -42,7 +42,7 @@ func TestReadmeAndTemplatesGiveTheSame(t *testing.T) {
 		}
 		given[summary] = all
 	}
-	if diff := cmp.Diff(given, readme, cmp.AllowUnexported(grant{})); diff != "" {
+	if diff := cmp.Diff(given, page, cmp.AllowUnexported(grant{})); diff != "" {
 		t.Errorf("grants (-templates +page):\n%s", diff)
 	}
 }
