@@ -58,8 +58,15 @@ nothing was done, 3 partly done.`,
 	return root
 }
 
+// release is set by the linker where there is no repository to tell what was
+// built, as in the Dockerfile.
+var release string
+
 // version is what the build recorded of the source it was made from.
 func version() string {
+	if release != "" {
+		return release
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"
