@@ -79,7 +79,7 @@ func TestTheCollectorKeepsEveryFailingTrace(t *testing.T) {
 	}
 	// Under a copy that went well lies a HEAD with 404, which is an error: only the
 	// root may be asked, and the trace must wait for it.
-	if diff := cmp.Diff([]string{"IsRootSpan() and status.code == STATUS_CODE_ERROR"}, policies[0].OTTL.Span); diff != "" {
+	if diff := cmp.Diff([]string{"IsRootSpan() and span.status.code == STATUS_CODE_ERROR"}, policies[0].OTTL.Span); diff != "" {
 		t.Errorf("failing is (-want +got):\n%s", diff)
 	}
 	if p := policies[1].Probabilistic.Percentage; p <= 0 || p >= 100 {
