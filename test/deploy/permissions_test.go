@@ -13,7 +13,7 @@ import (
 )
 
 // What docs/PERMISSIONS.md tells people to give is what the templates give.
-func TestReadmeAndTemplatesGiveTheSame(t *testing.T) {
+func TestPermissionsPageAndTemplatesGiveTheSame(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "PERMISSIONS.md"))
 	if err != nil {
 		t.Fatal(err)
