@@ -81,24 +81,29 @@ func TestEachRuleIsTheTemplates(t *testing.T) {
 }
 
 // TestThePolicyToAddIsThePolicyCreated: the output for those who keep their own
-// bucket policy says what the stack would create.
+// bucket policy says what the stack would create, with a staging distribution, too.
 func TestThePolicyToAddIsThePolicyCreated(t *testing.T) {
-	stack, err := cfn.Resolve([]byte(template(t)), parameters)
-	if err != nil {
-		t.Fatal(err)
-	}
-	created := stack.Resources["ReadPolicy"].Properties["PolicyDocument"].(map[string]any)["Statement"].([]any)
-	var toAdd any
-	if err := json.Unmarshal([]byte(stack.Outputs["BucketPolicyStatement"].(string)), &toAdd); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(created, []any{toAdd}); diff != "" {
-		t.Errorf("created (-), to add (+):\n%s", diff)
+	for _, staging := range []string{"", "E2STAGING000"} {
+		given := maps.Clone(parameters)
+		given["StagingDistribution"] = staging
+		stack, err := cfn.Resolve([]byte(template(t)), given)
+		if err != nil {
+			t.Fatal(err)
+		}
+		created := stack.Resources["ReadPolicy"].Properties["PolicyDocument"].(map[string]any)["Statement"].([]any)
+		var toAdd any
+		if err := json.Unmarshal([]byte(stack.Outputs["BucketPolicyStatement"].(string)), &toAdd); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(created, []any{toAdd}); diff != "" {
+			t.Errorf("staging %q: created (-), to add (+):\n%s", staging, diff)
+		}
 	}
 
 	given := maps.Clone(parameters)
 	given["BucketPolicy"] = "leave"
-	if stack, err = cfn.Resolve([]byte(template(t)), given); err != nil {
+	stack, err := cfn.Resolve([]byte(template(t)), given)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if _, there := stack.Resources["ReadPolicy"]; there {
@@ -139,6 +144,51 @@ func TestTheFallbackIsElsewhere(t *testing.T) {
 		if _, err := cfn.Resolve([]byte(template(t)), given); err == nil || !strings.Contains(err.Error(), "ask itself") {
 			t.Errorf("%s: %v, want it refused", name, err)
 		}
+	}
+}
+
+// TestAVisitorDoesNotWaitForS3: an S3 that does not answer is given up in time, at
+// the connection and at the first byte, in all tries together.
+func TestAVisitorDoesNotWaitForS3(t *testing.T) {
+	stack, err := cfn.Resolve([]byte(template(t)), parameters)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var distribution struct {
+		DistributionConfig struct {
+			Origins []struct {
+				ID                 string `json:"Id"`
+				ConnectionAttempts int    `json:",string"`
+				ConnectionTimeout  int    `json:",string"`
+				S3OriginConfig     struct {
+					OriginReadTimeout int `json:",string"`
+				}
+			}
+		}
+	}
+	text, err := json.Marshal(stack.Resources["Distribution"].Properties)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &distribution); err != nil {
+		t.Fatal(err)
+	}
+	s3 := distribution.DistributionConfig.Origins[0]
+	if s3.ID != "s3" || s3.ConnectionAttempts == 0 || s3.ConnectionTimeout == 0 || s3.S3OriginConfig.OriginReadTimeout == 0 {
+		t.Fatalf("an origin s3 that leaves its patience to CloudFront: %+v", s3)
+	}
+	if wait := s3.ConnectionAttempts * (s3.ConnectionTimeout + s3.S3OriginConfig.OriginReadTimeout); wait > 15 {
+		t.Errorf("COS is asked after %d s", wait)
+	}
+}
+
+// TestNothingKeptIsRefused: CloudFront refuses a cache policy that keeps nothing
+// and compresses.
+func TestNothingKeptIsRefused(t *testing.T) {
+	given := maps.Clone(parameters)
+	given["DefaultTTL"], given["MaxTTL"] = "0", "0"
+	if _, err := cfn.Resolve([]byte(template(t)), given); err == nil || !strings.Contains(err.Error(), "MaxTTL") {
+		t.Errorf("%v, want MaxTTL refused", err)
 	}
 }
 
