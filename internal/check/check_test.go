@@ -136,7 +136,7 @@ func TestLiveNamesWhatIsMissing(t *testing.T) {
 		"delete logs":               {func(w *world) { w.logs.remove = denied }, "s3:DeleteObject on arn:aws:s3:::log-bucket/access/*", "check the policy"},
 		"list objects":              {func(w *world) { w.destination.list = denied }, "s3:ListBucket on arn:aws-cn:s3:::media", "check the policy"},
 		"read objects":              {func(w *world) { w.destination.read = denied }, "s3:GetObject on arn:aws-cn:s3:::media/*", "check the policy"},
-		"abort":                     {func(w *world) { w.destination.abort = denied }, "s3:AbortMultipartUpload on arn:aws-cn:s3:::media/*", "check the policy"},
+		"abort":                     {func(w *world) { w.destination.abort, w.destination.write = denied, denied }, "s3:AbortMultipartUpload on arn:aws-cn:s3:::media/*", "check the policy"},
 		"write":                     {func(w *world) { w.destination.part = denied }, "s3:PutObject on arn:aws-cn:s3:::media/*", "check the policy"},
 		"begin":                     {func(w *world) { w.destination.write = denied }, "s3:PutObject on arn:aws-cn:s3:::media/*", "check the policy"},
 		"shared dead letters": {func(w *world) {
