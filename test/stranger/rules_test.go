@@ -1,8 +1,11 @@
 package stranger
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -54,6 +57,45 @@ func TestNoShellBlockIsLeftOut(t *testing.T) {
 		if got, err := steps(text); err == nil {
 			t.Errorf("%s: %+v", name, got)
 		}
+	}
+}
+
+// TestSourcePolicyAllowsWhatIsCarried holds the policy that the page gives the
+// source's account against the keys that the page carries over.
+func TestSourcePolicyAllowsWhatIsCarried(t *testing.T) {
+	text := page(t)
+	list, err := blocks(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var policy struct {
+		Statement []struct {
+			Effect           string
+			Action, Resource []string
+		}
+	}
+	for _, b := range list {
+		if b.info == "json" {
+			if err := json.Unmarshal([]byte(b.text), &policy); err != nil {
+				t.Fatalf("line %d: %v", b.line, err)
+			}
+		}
+	}
+	source := regexp.MustCompile(`SOURCE=https://([a-z]+)-([0-9]+)\.cos\.([a-z-]+)\.`).FindStringSubmatch(text)
+	include := regexp.MustCompile(`INCLUDE='([^']+)'`).FindStringSubmatch(text)
+	if len(policy.Statement) != 1 || source == nil || include == nil {
+		t.Fatalf("the page has policy %+v, source %q and include %q", policy, source, include)
+	}
+	var want []string
+	for glob := range strings.SplitSeq(include[1], ",") {
+		want = append(want, fmt.Sprintf("qcs::cos:%[3]s:uid/%[2]s:%[1]s-%[2]s/%[4]s", source[1], source[2], source[3], strings.ReplaceAll(glob, "**", "*")))
+	}
+	s := policy.Statement[0]
+	if diff := cmp.Diff(want, s.Resource); diff != "" || s.Effect != "allow" {
+		t.Errorf("%s (-carried +allowed):\n%s", s.Effect, diff)
+	}
+	if diff := cmp.Diff([]string{"name/cos:GetObject", "name/cos:HeadObject"}, s.Action); diff != "" {
+		t.Errorf("actions (-want +got):\n%s", diff)
 	}
 }
 

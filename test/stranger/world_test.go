@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -75,11 +76,14 @@ func (h *hour) visit(key string) {
 	h.call("s3", http.MethodPut, "/objectferry-logs-111122223333-us-west-2/"+name, row)
 }
 
-// observed waits until a parser has counted a miss that is only observed.
-func (h *hour) observed() {
+// observed waits until parse has counted both misses that are only observed, and
+// returns the line that says so.
+func (h *hour) observed() (line string) {
 	h.Helper()
-	ferry.Until(h, time.Minute, "a miss is observed", func() bool {
+	ferry.Until(h, time.Minute, "two misses are observed", func() bool {
 		_, metrics, err := h.services[0].Get(h.Context(), "/metrics")
-		return err == nil && strings.Contains(metrics, `why="observed"`)
+		line = regexp.MustCompile(`(?m)^objectferry_rows_total.*observed.*$`).FindString(metrics)
+		return err == nil && strings.HasSuffix(line, " 2")
 	})
+	return line
 }
