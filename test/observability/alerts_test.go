@@ -88,6 +88,7 @@ func TestEachAlertHasARunbookEntry(t *testing.T) {
 // TestEachAlertFiresAndKeepsQuiet: promtool runs the cases; there is one of either
 // kind for each alert.
 func TestEachAlertFiresAndKeepsQuiet(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob(infra + "alerts*_test.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatal("no cases", err)

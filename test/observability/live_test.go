@@ -110,6 +110,7 @@ func (p *prometheus) sum(expr string) float64 {
 // times when they are healed. The dashboard's own queries say so, by the hour of the
 // log and by what came in; and Prometheus can evaluate every panel and every alert.
 func TestTheShareOnARealPrometheus(t *testing.T) {
+	t.Parallel()
 	program := ferry.Tool(t, "prometheus")
 	s, err := localcloud.Start(localcloud.Config{AWS: strictaws.Config{LogInterval: time.Hour},
 		COS: cosd.Config{Behaviour: cosd.Behaviour{PublicRead: true}}})
