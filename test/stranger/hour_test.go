@@ -52,7 +52,7 @@ func TestStrangersHour(t *testing.T) {
 // cluster is that of the kubeconfig, "" for none.
 func newHour(t *testing.T, kubeconfig string) *hour {
 	t.Helper()
-	for _, tool := range []string{ferry.MotoProgram, "aws", "kubectl", "bash", "curl"} {
+	for _, tool := range []string{ferry.MotoProgram, "aws", "kubectl", "bash"} {
 		ferry.Tool(t, tool)
 	}
 	h := &hour{T: t, full: kubeconfig != "", kube: kubeconfig, checkout: checkout(t), moto: startMoto(t)}
