@@ -1,4 +1,4 @@
-.PHONY: build test lint race faults interop bench cluster-test stranger demo
+.PHONY: build test lint race faults interop bench cluster-test stranger image image-test sbom vuln demo
 
 build: ## the two binaries, into bin/
 	CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/...
@@ -12,7 +12,7 @@ race: ## the same under the race detector
 lint: ## formatting, vet, and the arrows between the packages
 	test -z "$$(gofmt -l .)"
 	go vet ./...
-	go vet -tags=bench,cluster ./test/...
+	go vet -tags=bench,cluster,image ./test/...
 	golangci-lint run
 
 faults: ## outages, refusals, kills, lies, in full; go test ./... runs a sample of each
@@ -29,6 +29,20 @@ cluster-test: ## the manifests on a real control plane (docs/CLUSTER.md); root, 
 
 stranger: ## docs/DEPLOY.md followed by a script, with a control plane; needs what cluster-test does
 	go test -tags=cluster -count=1 -timeout=4h -run=OnAControlPlane -v ./test/stranger/
+
+image: ## the container image; BUILDER=docker, or buildah
+	$(or $(BUILDER),docker) build --build-arg VERSION=$$(git describe --always --dirty) -t objectferry .
+
+image-test: ## the Dockerfile built by buildah, and what came out (docs/IMAGE.md); needs root, no registry
+	go test -tags=image -count=1 -timeout=60m -v ./test/image/
+
+sbom: ## what is in the binary, as CycloneDX, into bin/
+	go build -o bin/objectferry ./cmd/objectferry
+	go run github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0 bin -json -output bin/objectferry.cdx.json bin/objectferry
+
+vuln: ## known vulnerabilities of what is in the binary; fails when there are any
+	go build -o bin/objectferry ./cmd/objectferry
+	go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 -mode=binary bin/objectferry
 
 demo: ## the whole loop on an embedded cloud
 	go run ./cmd/objectferry-demo
