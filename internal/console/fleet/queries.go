@@ -33,7 +33,7 @@ const (
 const (
 	sinceBack, sinceStep = 6 * time.Hour, time.Minute
 	// shareFor is how long an answer to the costliest query is used.
-	shareFor = 30 * time.Second
+	shareFor = 10 * time.Second
 )
 
 func (p *prometheus) read(ctx context.Context, now time.Time) *Reading {
