@@ -10,6 +10,7 @@
 package deploy
 
 import (
+	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,7 +20,13 @@ import (
 	"github.com/objectferry/objectferry/test/ferry"
 )
 
-func TestMain(m *testing.M) { ferry.Main(m) }
+func TestMain(m *testing.M) {
+	// Much of it waits: for long polls, and for programs that start slowly.
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		panic(err)
+	}
+	ferry.Main(m)
+}
 
 const (
 	account = "111122223333"
