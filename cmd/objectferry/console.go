@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/user"
+	"path/filepath"
 
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -118,6 +119,9 @@ func (f *consoleFlags) complete() error {
 	}
 	if ip := net.ParseIP(host); ip != nil && !ip.IsUnspecified() || ip == nil && host != "" {
 		f.console.Hosts = append(f.console.Hosts, host)
+	}
+	if f.console.SaveDir, err = filepath.Abs(f.console.SaveDir); err != nil {
+		return fmt.Errorf("--save-dir: %w", err)
 	}
 	if d, err := os.Stat(f.console.SaveDir); err != nil {
 		return fmt.Errorf("--save-dir: %w", err)

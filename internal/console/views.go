@@ -43,7 +43,6 @@ type overviewView struct {
 	DeadKnown      bool
 	Dead           int
 	Details        []object.Detail
-	HoldFor        time.Duration
 	FailuresHidden int
 }
 
@@ -181,8 +180,8 @@ type planView struct {
 	Who         string
 	AtOnce      int
 	Many        bool
-	Seconds     time.Duration // a redrive takes at the usual rate
-	Wrong       error         // what is missing of the confirmation
+	UsualRate   int
+	Wrong       error // what is missing of the confirmation
 	Until       time.Time
 	SaveDir     string
 	Now         time.Time
@@ -193,7 +192,7 @@ type planView struct {
 
 func (c *Console) newPlanView(p plan, wrong error) planView {
 	v := planView{plan: p, Token: c.token, Verb: "Redrive", Icon: "watch", SourceURL: c.deps.Queues[p.Queue].URL, DeadURL: p.dead, Who: c.cfg.Who,
-		AtOnce: atOnce, Many: p.Found > atOnce, Seconds: time.Duration(p.Found) * time.Second / usualRate, Wrong: wrong, Until: p.until(),
+		AtOnce: atOnce, Many: p.Found > atOnce, UsualRate: usualRate, Wrong: wrong, Until: p.until(),
 		SaveDir: c.cfg.SaveDir, Now: time.Now().UTC(), Live: p.State == counting || p.State == moving, Word: discardWord}
 	if p.Drop {
 		v.Verb = "Drop"

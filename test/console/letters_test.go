@@ -192,3 +192,16 @@ func TestMoreThanHundredNeedATick(t *testing.T) {
 		t.Errorf("%d are in the sync queue and %d dead, want 101 and 0", in, left)
 	}
 }
+
+// TestListeningWideIsSaidLoudly: whoever reaches the console may move letters.
+func TestListeningWideIsSaidLoudly(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	const loud = "THIS CONSOLE HAS NO LOGIN"
+	if c := startConsole(t, s, yaml(s, s.COS.URL())); strings.Contains(c.Log(), loud) {
+		t.Errorf("on loopback it says:\n%s", c.Log())
+	}
+	if c := startConsole(t, s, yaml(s, s.COS.URL()), "--listen", "0.0.0.0:0"); !strings.Contains(c.Log(), `"level":"warn"`) || !strings.Contains(c.Log(), loud) {
+		t.Errorf("for everybody it says only:\n%s", c.Log())
+	}
+}
