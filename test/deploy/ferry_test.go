@@ -174,6 +174,8 @@ func (s *site) onCallMayDoItsWork(t *testing.T) {
 	}{
 		{onCall, []string{"request", "--bucket", media, "img/asked.jpg"}, "1 requested"},
 		{onCall, []string{"explain", "--bucket", media, "img/asked.jpg"}, "img/asked.jpg"},
+		{onCall, []string{"reconcile", "--bucket", media, "--prefix", "img/"}, "img/asked.jpg"},
+		{onCall, []string{"report", "--from-bucket"}, media},
 		{s.take(t, "sweep"), []string{"sweep"}, "1 log objects announced, 0 failed"},
 		{onCall, []string{"sweep"}, "1 log objects announced, 0 failed"},
 		{onCall, []string{"deadletter", "ls", "--queue", "logs"}, ""},
