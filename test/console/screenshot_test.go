@@ -25,8 +25,9 @@ var update = flag.Bool("update", false, "take the screenshots of docs/ anew")
 // shoot takes a picture of the whole page for the documentation.
 func (b *tab) shoot(name string) {
 	b.t.Helper()
-	ferry.Until(b.t, 20*time.Second, "the plot is drawn", func() bool {
-		return b.eval("document.querySelector('.plot').complete && document.querySelector('.plot').naturalWidth > 0") == "true"
+	ferry.Until(b.t, 20*time.Second, "the plot is drawn for this page", func() bool {
+		return b.eval(`(({currentSrc, complete, naturalWidth}) => complete && naturalWidth > 0 &&
+			currentSrc.includes(matchMedia("(prefers-color-scheme: dark)").matches ? "look=dark" : "look=light"))(document.querySelector(".plot"))`) == "true"
 	})
 	full, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
 	if err != nil {

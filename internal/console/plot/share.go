@@ -21,6 +21,8 @@ type Look struct{ Dark, Narrow bool }
 // MaxSeries is how many buckets one plot shows, the busiest ones.
 const MaxSeries = 6
 
+const textOnLight, textOnDark = "#3c4450", "#c3cad6"
+
 // Colours of series, apart in hue and in lightness, 3:1 or more against their
 // background.
 var (
@@ -100,9 +102,9 @@ func draw(names, labels []string, values [][]float64, look Look) ([]byte, error)
 	if look.Narrow {
 		width, height = 420, 230
 	}
-	text, axis, grid, palette := "#3c4450", "#8a929e", "#e3e6ea", onLight
+	text, axis, grid, palette := textOnLight, "#8a929e", "#e3e6ea", onLight
 	if look.Dark {
-		text, axis, grid, palette = "#c3cad6", "#6b7484", "#2c3440", onDark
+		text, axis, grid, palette = textOnDark, "#6b7484", "#2c3440", onDark
 	}
 	theme := charts.ThemeOption{IsDarkMode: look.Dark, BackgroundColor: charts.ColorTransparent,
 		TextColor: charts.ColorFromHex(text), AxisStrokeColor: charts.ColorFromHex(axis), AxisSplitLineColor: charts.ColorFromHex(grid)}

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -89,6 +91,47 @@ func TestEachLookHasItsColoursAndSize(t *testing.T) {
 		seen[svg] = look
 		if !strings.Contains(svg, "Nov 30") || !strings.Contains(svg, "100 %") {
 			t.Errorf("%+v: the axes have no day or no share", look)
+		}
+	}
+}
+
+// TestColoursStandOut against the panels of console.css, as WCAG 2 asks of text and
+// of lines.
+func TestColoursStandOut(t *testing.T) {
+	light := func(hex string) (sum float64) {
+		for i, weight := range []float64{.2126, .7152, .0722} {
+			n, err := strconv.ParseUint(hex[1+2*i:3+2*i], 16, 8)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v := float64(n) / 255
+			if v <= .04045 {
+				v /= 12.92
+			} else {
+				v = math.Pow((v+.055)/1.055, 2.4)
+			}
+			sum += weight * v
+		}
+		return sum
+	}
+	for _, c := range []struct {
+		panel, text string
+		series      []string
+	}{{"#ffffff", textOnLight, onLight}, {"#1a2028", textOnDark, onDark}} {
+		contrast := func(colour string) float64 {
+			a, b := light(colour), light(c.panel)
+			return (max(a, b) + .05) / (min(a, b) + .05)
+		}
+		if got := contrast(c.text); got < 4.5 {
+			t.Errorf("text on %s has a contrast of %.1f", c.panel, got)
+		}
+		for _, s := range c.series {
+			if got := contrast(s); got < 3 {
+				t.Errorf("series %s on %s has a contrast of %.1f", s, c.panel, got)
+			}
+		}
+		if len(c.series) < MaxSeries {
+			t.Errorf("%d colours for %d series", len(c.series), MaxSeries)
 		}
 	}
 }
