@@ -62,7 +62,7 @@ func TestManifestsOnARealControlPlane(t *testing.T) {
 	})
 	part("they rise after it has opened", func() {
 		// So slow that the queue is still long when the autoscaler looks.
-		r.site.COS.Change(func(b *cosd.Behaviour) { b.LatencyMin, b.LatencyMax = 8*time.Second, 8*time.Second })
+		r.site.COS.Change(func(b *cosd.Behaviour) { b.LatencyMin, b.LatencyMax = 4*time.Second, 4*time.Second })
 		if err := r.site.COS.Up(); err != nil {
 			r.t.Fatal(err)
 		}

@@ -35,7 +35,7 @@ func (p *Plane) keda(ctx context.Context, built programs) error {
 	if _, err := p.Kubectl(ctx, p.service(ip, secure), "apply", "--server-side", "-f", "-"); err != nil {
 		return err
 	}
-	env := []string{"KUBECONFIG=" + p.Kubeconfig, "POD_NAMESPACE=keda", "WATCH_NAMESPACE=", "AWS_EC2_METADATA_DISABLED=true",
+	env := []string{"KUBECONFIG=" + p.Kubeconfig, "POD_NAMESPACE=keda", "KEDA_CLUSTER_OBJECT_NAMESPACE=keda", "WATCH_NAMESPACE=", "AWS_EC2_METADATA_DISABLED=true",
 		"AWS_CONFIG_FILE=/dev/null", "AWS_SHARED_CREDENTIALS_FILE=/dev/null"}
 	operator, err := p.run("keda-operator", env, built.operator, "--leader-elect=false", "--cert-dir="+certs,
 		"--metrics-bind-address=0", "--health-probe-bind-address=127.0.0.1:"+health, "--metrics-service-bind-address=127.0.0.1:"+grpc)

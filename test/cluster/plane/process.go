@@ -20,12 +20,14 @@ import (
 type process struct {
 	name, log string
 	stdin     io.Closer
-	done      chan struct{}
+	done      chan struct{} // closed when the program has ended
 }
 
 // run starts a program; its output goes to a file in dir.
 func run(dir, name string, env []string, program string, args ...string) (*process, error) {
-	const shell = `"$@" & read -r _; kill -9 $!`
+	const shell = `exec 3<&0; "$@" 3<&- & program=$!
+{ read -r _ <&3; kill -9 $program; } & reader=$!
+wait $program; kill $reader 2>/dev/null`
 	return start(dir, name, env, shell, append([]string{program}, args...)...)
 }
 
@@ -74,6 +76,13 @@ func (p *process) kill() {
 func (p *process) ready(ctx context.Context, client *http.Client, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
+	go func() {
+		select {
+		case <-p.done: // it will never be
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	err := poll(ctx, func() error {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		if err != nil {

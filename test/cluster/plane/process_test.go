@@ -2,6 +2,7 @@ package plane
 
 import (
 	"errors"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -31,6 +32,19 @@ func TestAProgramEndsWithThePipe(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatalf("process %d lives on", pid)
 		}
+	}
+}
+
+func TestAProgramThatDiesIsNotWaitedFor(t *testing.T) {
+	p, err := run(t.TempDir(), "broken", nil, "sh", "-c", "echo no such flag; exit 1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.kill()
+	began := time.Now()
+	err = p.ready(t.Context(), http.DefaultClient, "http://127.0.0.1:1/")
+	if err == nil || !strings.Contains(err.Error(), "no such flag") || time.Since(began) > time.Minute {
+		t.Errorf("after %s: %v", time.Since(began), err)
 	}
 }
 
