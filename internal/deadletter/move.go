@@ -2,7 +2,6 @@ package deadletter
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -38,19 +37,8 @@ func (b *Box) Redrive(ctx context.Context, letters []*Letter, rate float64) (don
 // Drop deletes held letters after they were written to w, a JSON line each.
 func (b *Box) Drop(ctx context.Context, letters []*Letter, w io.Writer, rate float64) (done int, err error) {
 	return b.move(ctx, letters, rate, func(_ context.Context, ten []*Letter) ([]*Letter, error) {
-		for i, l := range ten {
-			line, err := json.Marshal(l)
-			if err != nil {
-				return ten[:i], fmt.Errorf("write %s: %w", l, err)
-			}
-			if _, err := w.Write(append(line, '\n')); err != nil {
-				return ten[:i], fmt.Errorf("write %s: %w", l, err)
-			}
-		}
-		if f, ok := w.(interface{ Sync() error }); ok {
-			if err := f.Sync(); err != nil { // not durable, so not to be deleted
-				return nil, fmt.Errorf("write dead letters: %w", err)
-			}
+		if err := save(w, ten); err != nil {
+			return nil, err
 		}
 		return ten, nil
 	})
