@@ -33,7 +33,13 @@ const (
 	// emptyInARow is how many empty receives mean that all was seen: SQS samples
 	// its servers, so a single one proves nothing.
 	emptyInARow = 3
+	// seenInARow is how many receives may have nothing but letters that are held
+	// already: some are delivered twice, but where each comes back, as for a role
+	// that may not hold letters, looking would never end.
+	seenInARow = 30
 )
+
+var errComeBack = errors.New("letters that are held come back again and again; may sqs:ChangeMessageVisibility be called? Try again in five minutes")
 
 // Box is the dead-letter queue of one queue.
 type Box struct {
@@ -145,7 +151,7 @@ func (b *Box) each(ctx context.Context, visit func([]*Letter) (held, others []*L
 		}
 	}()
 	seen := map[string]bool{}
-	for empty := 0; empty < emptyInARow; {
+	for empty, stale := 0, 0; empty < emptyInARow; {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -168,6 +174,12 @@ func (b *Box) each(ctx context.Context, visit func([]*Letter) (held, others []*L
 				continue
 			}
 			fresh = append(fresh, l)
+		}
+		if stale++; len(fresh) > 0 || len(out.Messages) == 0 {
+			stale = 0
+		}
+		if stale == seenInARow {
+			return fmt.Errorf("receive from the dead letters of %s: %w", b.name, errComeBack)
 		}
 		held, left, err := visit(fresh)
 		for _, l := range left {
