@@ -38,7 +38,8 @@ func identify(r *route.Route, c Config) identity {
 		Route                 config.Route
 		MaxSize               int64
 		Deep, Request, Listed bool
-	}{r.Route, c.MaxSize, c.Deep, c.Request, c.Keys == nil})
+		AtMost                int // of the missing ones beyond it, only their number is kept
+	}{r.Route, c.MaxSize, c.Deep, c.Request, c.Keys == nil, c.AtMost})
 	if err != nil { // text and numbers: cannot happen
 		panic(err)
 	}

@@ -138,6 +138,7 @@ func TestStateOfAnotherComparisonIsRefused(t *testing.T) {
 		"prefix":  {w.route, func(c *Config) { c.Prefix = "img/0" }},
 		"deep":    {w.route, func(c *Config) { c.Deep = true }},
 		"request": {w.route, func(c *Config) { c.Request = true }},
+		"limit":   {w.route, func(c *Config) { c.AtMost = 100 }},
 		"size":    {w.route, func(c *Config) { c.MaxSize++ }},
 		"keys":    {w.route, func(c *Config) { c.Keys, c.KeysID = list("a"), "id" }},
 		"bucket":  {models.Routes()[0], func(*Config) {}},
