@@ -144,7 +144,7 @@ func (p *progress) show(t reconcile.Totals) {
 	}
 	line := fmt.Sprintf("%d keys", t.Keys)
 	if p.keys > 0 {
-		done := int(barWidth * t.Keys / p.keys)
+		done := int(min(barWidth, barWidth*t.Keys/p.keys)) // the file may have grown since its lines were counted
 		line = fmt.Sprintf("[%s%s] %d of %d keys", strings.Repeat("#", done), strings.Repeat(".", barWidth-done), t.Keys, p.keys)
 	}
 	if s := time.Since(p.started).Seconds(); s >= 1 {

@@ -43,6 +43,7 @@ func TestProgressIsOneLineThatRowsDoNotMixWith(t *testing.T) {
 	}{
 		{0, totals(500, 7), "500 keys, 7 missing"},
 		{1000, totals(500, 7), "[##########..........] 500 of 1000 keys, 7 missing"},
+		{1000, totals(1500, 0), "[####################] 1500 of 1000 keys, 0 missing"}, // it has grown meanwhile
 		{1000, totals(1000, 0), "[####################] 1000 of 1000 keys, 0 missing"},
 	} {
 		var terminal bytes.Buffer // both streams end there
