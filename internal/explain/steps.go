@@ -141,10 +141,10 @@ func line(words []string) string {
 	return strings.Join(quoted, " ")
 }
 
-var bare = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
+var bare = regexp.MustCompile(`^[A-Za-z0-9_@%+:,./-][A-Za-z0-9_@%+=:,./-]*$`)
 
 // shellQuote makes one word of s for any POSIX shell, which takes everything
-// between single quotes as it is.
+// between single quotes as it is, and for zsh, to which "=ls" is the path of ls.
 func shellQuote(s string) string {
 	if bare.MatchString(s) {
 		return s

@@ -84,6 +84,16 @@ func TestCommandsAreSafeForAShellWhateverTheKey(t *testing.T) {
 	}
 }
 
+// TestNoWordIsAPathForZsh: it takes "=ls" for the path of ls.
+func TestNoWordIsAPathForZsh(t *testing.T) {
+	x, r := explainer(t, "objectferry.yaml")
+	for _, s := range x.stepsOf(r, "=ls", Outcome{Then: Settled, End: object.EndCopied}) {
+		if s.Command != "" && !strings.HasSuffix(s.Command, " '=ls'") {
+			t.Errorf("%s", s.Command)
+		}
+	}
+}
+
 func TestEachEndHasItsCommand(t *testing.T) {
 	x, r := explainer(t, "objectferry.yaml")
 	const show = "objectferry deadletter show --queue sync --match a.jpg"
