@@ -51,6 +51,7 @@ func TestLiveWithoutReload(t *testing.T) {
 	bury(t, k.site, localcloud.SyncQueue, localcloud.Bucket, "failed", "corrupt", "img/a.jpg")
 	b.shows("#verdict", "Needs you", "1 dead letter")
 	b.shows("#letters", "SQS counts 1 letter")
+	ferry.Until(t, 20*time.Second, "the plot that came later is drawn", func() bool { return b.eval("document.querySelector('.plot').naturalWidth > 0") == "true" })
 	for what, expression := range map[string]string{
 		"the page was not loaded again":       `window.here`,
 		"what was opened is open":             `document.querySelector("#choose").open ? "still here" : "closed"`,

@@ -19,8 +19,6 @@ function swap(old, fresh) {
   if (fields.length === typed.length) fields.forEach((field, i) => { field.value = typed[i]; });
   const place = focused ? order(old, focused) : -1;
   old.replaceWith(fresh);
-  // A picture that was parsed for another document does not load by itself.
-  for (const image of fresh.querySelectorAll("img")) image.src = image.getAttribute("src");
   if (!focused) return;
   const again = focused.id ? document.getElementById(focused.id) : all(fresh)[place];
   again?.focus({ preventScroll: true });
