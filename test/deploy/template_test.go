@@ -38,11 +38,14 @@ func allTemplates(t *testing.T) []string {
 func TestParametersAreConstrainedAndDescribed(t *testing.T) {
 	for _, file := range allTemplates(t) {
 		var text struct {
-			Parameters map[string]map[string]any
-			Outputs    map[string]struct{ Description string }
+			Parameters map[string]map[string]any `yaml:"Parameters"`
+			Outputs    map[string]map[string]any `yaml:"Outputs"`
 		}
 		if err := yaml.Unmarshal(template(t, filepath.Base(file)), &text); err != nil {
 			t.Fatal(err)
+		}
+		if len(text.Parameters) < 10 || len(text.Outputs) < 3 {
+			t.Fatalf("%s: %d parameters and %d outputs were read", file, len(text.Parameters), len(text.Outputs))
 		}
 		for name, p := range text.Parameters {
 			has := func(field string) bool { return p[field] != nil }
@@ -52,7 +55,7 @@ func TestParametersAreConstrainedAndDescribed(t *testing.T) {
 			}
 		}
 		for name, o := range text.Outputs {
-			if o.Description == "" {
+			if o["Description"] == nil {
 				t.Errorf("%s: output %s is not described", file, name)
 			}
 		}
