@@ -4,6 +4,7 @@ import (
 	"maps"
 	"testing"
 
+	"github.com/goccy/go-yaml"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -78,5 +79,31 @@ func TestBucketThatIsMadeIsLoggedAndCleanedUp(t *testing.T) {
 	}
 	if _, ok := resolved(t, ofService, ofBucket).Bucket.Resources["MediaBucket"]; ok {
 		t.Error("a bucket is made that is said to exist")
+	}
+}
+
+// What a stack made and holds data is kept when the stack goes. A creation that
+// failed takes its empty bucket away again, or the name would stop the next try.
+func TestBucketsOutliveTheirStackButNoFailedCreation(t *testing.T) {
+	buckets := 0
+	for _, file := range []string{"objectferry.yaml", "bucket.yaml"} {
+		var text struct {
+			Resources map[string]map[string]any `yaml:"Resources"`
+		}
+		if err := yaml.Unmarshal(template(t, file), &text); err != nil {
+			t.Fatal(err)
+		}
+		for name, r := range text.Resources {
+			if r["Type"] != "AWS::S3::Bucket" {
+				continue
+			}
+			buckets++
+			if r["DeletionPolicy"] != "RetainExceptOnCreate" || r["UpdateReplacePolicy"] != "Retain" {
+				t.Errorf("%s: %s has DeletionPolicy %v and UpdateReplacePolicy %v", file, name, r["DeletionPolicy"], r["UpdateReplacePolicy"])
+			}
+		}
+	}
+	if buckets != 2 {
+		t.Errorf("%d buckets, want 2", buckets)
 	}
 }

@@ -121,7 +121,8 @@ func (m *moto) keep(form url.Values) {
 	change := url.Values{}
 	for field := range form {
 		if !strings.HasPrefix(field, "Parameters.") {
-			change.Set(field, form.Get(field))
+			// moto knows this policy by its older name only.
+			change.Set(field, strings.ReplaceAll(form.Get(field), "RetainExceptOnCreate", "Retain"))
 			continue
 		}
 		at, isKey := strings.CutSuffix(field, ".ParameterKey")
