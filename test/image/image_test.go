@@ -25,6 +25,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/objectferry/objectferry/internal/localcloud"
+	"github.com/objectferry/objectferry/internal/localcloud/cosd"
 	"github.com/objectferry/objectferry/test/ferry"
 )
 
@@ -113,7 +114,7 @@ func TestImage(t *testing.T) {
 
 // starts runs the service out of the image on an embedded cloud.
 func starts(t *testing.T, b *builder) {
-	site, err := localcloud.Start(localcloud.Config{})
+	site, err := localcloud.Start(localcloud.Config{COS: cosd.Config{Behaviour: cosd.Behaviour{PublicRead: true}}})
 	if err != nil {
 		t.Fatal(err)
 	}
