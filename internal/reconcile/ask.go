@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"iter"
 	"strconv"
-	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -34,17 +33,14 @@ func (c *Comparison) named(skip int64) iter.Seq2[item, error] {
 	}
 }
 
+// unansweredInARow is how many keys in a row, over all pages, may come to no
+// answer. Fewer are the keys' own doing, or no run would ever come past them.
+const unansweredInARow = 16
+
 // ask settles the rows of a page whose keys must be asked for. A key that fails
 // alone is a row that failed. When one after the other comes to no answer, or a
 // side refuses us altogether, the run ends: it is not the keys that are wrong.
 func (c *Comparison) ask(ctx context.Context, page []item) error {
-	asked := 0
-	for _, row := range page {
-		if row.ask {
-			asked++
-		}
-	}
-	var unanswered atomic.Int64 // since the last answer
 	g, asking := errgroup.WithContext(ctx)
 	g.SetLimit(c.cfg.AtOnce)
 	for i := range page {
@@ -56,11 +52,11 @@ func (c *Comparison) ask(ctx context.Context, page []item) error {
 			page[i].Row = row
 			switch object.ClassOf(err) {
 			case "":
-				unanswered.Store(0)
+				c.unanswered.Store(0)
 			case object.Refused, object.Canceled:
 				return err
 			case object.Unavailable, object.Throttled:
-				if n := int(unanswered.Add(1)); n >= min(asked, c.cfg.AtOnce) {
+				if n := c.unanswered.Add(1); n >= unansweredInARow {
 					return fmt.Errorf("%d keys in a row came to no answer: %w", n, err)
 				}
 			}

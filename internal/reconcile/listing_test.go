@@ -174,6 +174,12 @@ func TestKeyThatFailsAloneCostsThatKey(t *testing.T) {
 			t.Errorf("%+v, %v, requested %q", totals, err, w.requested)
 		}
 		clear(w.headErrs)
+		w.many(10, func(i int) bool { return i != 3 }) // no other key has to be asked for
+		if totals, err := w.run(Config{Deep: true, AtOnce: 1}); err != nil || totals.Classes[Failed] != 1 {
+			t.Errorf("the only key that is asked for: %+v, %v", totals, err)
+		}
+		clear(w.dst.objects)
+		w.many(unansweredInARow, func(int) bool { return false })
 		for _, class := range []object.Class{object.Unavailable, object.Throttled, object.Refused} {
 			w.told = nil
 			w.before = func(name string) error {

@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"sync/atomic"
 	"time"
 
 	"github.com/objectferry/objectferry/internal/object"
@@ -122,6 +123,8 @@ type Comparison struct {
 	notes *notes
 	heal  *healer
 	done  state // up to the last page that is done
+
+	unanswered atomic.Int64 // keys since the last one that was answered
 }
 
 // New wires a comparison. It reads the state file, if there is one, and refuses
