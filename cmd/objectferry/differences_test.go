@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -59,5 +60,26 @@ func TestProgressIsOneLineThatRowsDoNotMixWith(t *testing.T) {
 		if err := d.end(tt.t, true); err != nil || !strings.HasPrefix(terminal.String(), "\r\x1b[K") {
 			t.Errorf("at the end %q, %v", terminal.String(), err)
 		}
+	}
+}
+
+// TestEncodedListIsAnotherList: a state file of the one is none of the other's.
+func TestEncodedListIsAnotherList(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "keys")
+	if err := os.WriteFile(path, []byte("a%20b\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ids := map[string]bool{}
+	for _, encoded := range []bool{false, true} {
+		f := reconcileFlags{from: path, encoded: encoded}
+		closeKeys, err := f.openKeys(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		closeKeys()
+		ids[f.compare.KeysID] = true
+	}
+	if len(ids) != 2 {
+		t.Errorf("both are told by the same id, %v", ids)
 	}
 }

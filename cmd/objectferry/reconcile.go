@@ -189,6 +189,7 @@ func (f *reconcileFlags) openKeys(ctx context.Context) (closeKeys func(), err er
 	}
 	closeKeys = func() { file.Close() } // only read
 	sum := sha256.New()
+	fmt.Fprintln(sum, f.encoded) // the same lines are other keys then
 	for _, err := range keyLines(ctx, io.TeeReader(bufio.NewReader(file), sum), f.encoded) {
 		if err != nil {
 			return closeKeys, usageError{fmt.Errorf("--from: %w", err)}
