@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -82,19 +81,11 @@ func (r *rig) startPrometheus() {
 		r.t.Fatal(err)
 	}
 	address := "127.0.0.1:" + freePort(r.t)
-	cmd := exec.Command("prometheus", "--config.file="+file, "--storage.tsdb.path="+dir, "--web.listen-address="+address)
-	if err := cmd.Start(); err != nil {
+	var err error
+	r.stop, err = r.plane.Run(dir, "prometheus", "prometheus", "--config.file="+file, "--storage.tsdb.path="+dir, "--web.listen-address="+address)
+	if err != nil {
 		r.t.Fatal(err)
 	}
-	ended := false
-	r.stop = func() {
-		if !ended {
-			ended = true
-			_ = cmd.Process.Kill()
-			_ = cmd.Wait() // killed, as intended
-		}
-	}
-	r.t.Cleanup(r.stop)
 	r.prometheus = "http://" + address
 	ferry.Until(r.t, time.Minute, "Prometheus is ready", func() bool {
 		resp, err := http.Get(r.prometheus + "/-/ready")

@@ -100,6 +100,16 @@ func (p *Plane) Kubectl(ctx context.Context, stdin string, args ...string) (stri
 	return stdout.String(), nil
 }
 
+// Run starts one more program, in dir; it ends with stop, or with the plane.
+func (p *Plane) Run(dir, name, program string, args ...string) (stop func(), err error) {
+	started, err := run(dir, name, nil, program, args...)
+	if err != nil {
+		return nil, err
+	}
+	p.running = append(p.running, started)
+	return started.kill, nil
+}
+
 // run starts a program that is ended by Close.
 func (p *Plane) run(name string, env []string, program string, args ...string) (*process, error) {
 	started, err := run(p.dir, name, env, program, args...)
