@@ -52,7 +52,7 @@ nothing was done, 3 partly done.`,
 		},
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return wrongUsage(c, err) })
+	root.SetFlagErrorFunc(wrongUsage)
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(newRunCommand(), newCheckCommand(), newParseCommand(), newReportCommand(), newExplainCommand(), newReconcileCommand(), newRequestCommand(), newSweepCommand(), newDeadletterCommand(), newConsoleCommand())
 	return root

@@ -364,7 +364,7 @@ func TestSpanTellsHowACopyEnded(t *testing.T) {
 	for _, s := range spans.Ended() {
 		attributes := map[string]string{"name": s.Name()}
 		for _, a := range s.Attributes() {
-			attributes[string(a.Key)] = a.Value.Emit()
+			attributes[string(a.Key)] = a.Value.String()
 		}
 		got = append(got, attributes)
 	}

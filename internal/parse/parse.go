@@ -134,7 +134,7 @@ func (p *Parser) Handle(ctx context.Context, d *queue.Delivery) queue.Outcome {
 		rows += s.rows
 		switch {
 		case err != nil:
-			o := p.unsettled(ctx, d, r, err)
+			o := p.unsettled(ctx, d, err)
 			if worst == nil || o.Verb == queue.HandBack || worst.Verb == queue.Bury {
 				worst = &o
 			}
@@ -170,7 +170,7 @@ func (p *Parser) place(r s3event.Record) (config.Log, bool) {
 }
 
 // unsettled says what becomes of a notification whose log could not be finished.
-func (p *Parser) unsettled(ctx context.Context, d *queue.Delivery, r s3event.Record, err error) queue.Outcome {
+func (p *Parser) unsettled(ctx context.Context, d *queue.Delivery, err error) queue.Outcome {
 	class := object.ClassOf(err)
 	switch {
 	case errors.Is(err, guard.ErrClosed), class == object.Canceled, ctx.Err() != nil:

@@ -104,7 +104,7 @@ func (s *sender) Send(_ context.Context, entries []queue.Entry) []error {
 }
 
 // open is a guard that lets everything through.
-type open struct{ whole error }
+type open struct{}
 
 func (open) Do(ctx context.Context, _ string, _ int64, call func(context.Context) error) error {
 	return call(ctx)

@@ -103,7 +103,7 @@ func (c *Consumer) watchGate(ctx context.Context) {
 	defer again.Stop()
 	for {
 		c.tick(0)
-		_, changed := c.admit()
+		changed := c.admit()
 		select {
 		case <-changed:
 		case <-again.C:
@@ -113,8 +113,8 @@ func (c *Consumer) watchGate(ctx context.Context) {
 	}
 }
 
-// admit asks the gate and acts on a change.
-func (c *Consumer) admit() (int, <-chan struct{}) {
+// admit asks the gate and acts on a change. What it returns is closed at the next.
+func (c *Consumer) admit() <-chan struct{} {
 	n, changed := c.gate.Admit()
 	n = max(0, min(n, c.cfg.Slots))
 	c.mu.Lock()
@@ -123,7 +123,7 @@ func (c *Consumer) admit() (int, <-chan struct{}) {
 		c.limit = n
 		c.dispatch()
 	}
-	return n, changed
+	return changed
 }
 
 // watchDepth measures the queue, and follows a change of its visibility timeout.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -48,7 +49,7 @@ func (c *Consumer) start(l *lease) {
 // giveBackUnstarted returns what waits: at once at a drain, with a back-off when
 // the gate has closed. It needs mu.
 func (c *Consumer) giveBackUnstarted() {
-	waiting := append(c.pending, c.suspects...)
+	waiting := slices.Concat(c.pending, c.suspects)
 	c.pending, c.suspects = nil, nil
 	backs := make([]ack, len(waiting))
 	for i, l := range waiting {
