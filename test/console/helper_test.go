@@ -6,12 +6,12 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -53,7 +53,7 @@ func newSite(t testing.TB) *localcloud.Site {
 // yaml is the configuration for a site; docs is the source of the second bucket.
 func yaml(s *localcloud.Site, docs string) string {
 	return s.YAML([]localcloud.Route{{}, {Bucket: docsBucket, COS: docs, Queue: docsQueue}},
-		"retry: {min: 200ms, max: 1s, wait: 1s, receives: 3}", "guard: {probe_min: 100ms, probe_max: 1s, timeout: 1s}")
+		"retry: {min: 200ms, max: 1s, wait: 1s, receives: 3}", "guard: {probe_min: 100ms, probe_max: 1s}")
 }
 
 // console is a running `objectferry console`.
@@ -204,9 +204,12 @@ func host(raw string) string {
 	return u.Host
 }
 
+// TestMain lets the tests run side by side: they wait for the page and for SQS's
+// long polls far more than they compute.
 func TestMain(m *testing.M) {
-	code := 0
-	defer func() { os.Exit(code) }()
-	defer closeBrowser()
-	code = m.Run()
+	flag.Parse()
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		panic(err)
+	}
+	ferry.Main(m, closeBrowser)
 }

@@ -72,9 +72,13 @@ func lookAtSources() error {
 	return nil
 }
 
-// Main is the TestMain of a package that uses Binary: it removes what was built.
-func Main(m *testing.M) {
+// Main is the TestMain of a package that uses Binary: it removes what was built,
+// and does what else has to be done after the tests.
+func Main(m *testing.M, after ...func()) {
 	code := m.Run()
+	for _, do := range after {
+		do()
+	}
 	if binary.path != "" {
 		os.RemoveAll(filepath.Dir(binary.path))
 	}
