@@ -32,7 +32,7 @@ The process logs JSON lines to standard error and serves /healthz, /readyz,
 /statusz.`,
 		Example: `  objectferry run --config objectferry.yaml
   objectferry run --config objectferry.yaml --role parse   # reads logs only, needs no COS credentials
-  objectferry run --role copy --queue objectferry-sync-media   # a fleet of its own for one source
+  objectferry run --role copy --queue objectferry-sync_media   # a fleet of its own for one source
   OBJECTFERRY_LOG_LEVEL=debug objectferry run              # each field has a variable`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {

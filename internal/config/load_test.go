@@ -56,7 +56,7 @@ func TestExampleLoads(t *testing.T) {
 			COS:             "https://media-1250000000.cos.ap-shanghai.myqcloud.com",
 			Read:            ReadSigned,
 			CredentialsFile: "/etc/objectferry/cos.json",
-			Queue:           "https://sqs.us-west-2.amazonaws.com/111122223333/objectferry-sync-media",
+			Queue:           "https://sqs.us-west-2.amazonaws.com/111122223333/objectferry-sync_media",
 		},
 		Include:         []string{"model/**", "img/**"},
 		Exclude:         []string{"model/tmp/**"},

@@ -135,7 +135,7 @@ func (s *site) missBecomesObject(t *testing.T) {
 		until(t, key+" stands overseas", func() bool { return s.object(t, key) == string(want) }, log)
 	}
 	until(t, "the queues are empty", func() bool {
-		return s.depth(t, "objectferry-logs")+s.depth(t, "objectferry-sync-media") == 0
+		return s.depth(t, "objectferry-logs")+s.depth(t, "objectferry-sync_media") == 0
 	}, log)
 	for name, p := range map[string]*ferry.Process{"parse": parser, "copy": copier} {
 		if err := p.Stop(60 * time.Second); err != nil {
@@ -148,7 +148,7 @@ func (s *site) missBecomesObject(t *testing.T) {
 	if s.object(t, "private/secret") != "" {
 		t.Error("a key that Include does not name was carried over")
 	}
-	if n := s.depth(t, "objectferry-logs-dead") + s.depth(t, "objectferry-sync-media-dead"); n != 0 {
+	if n := s.depth(t, "objectferry-logs-dead") + s.depth(t, "objectferry-sync-dead_media"); n != 0 {
 		t.Errorf("%d dead letters\n%s", n, log())
 	}
 	left, err := s.s3().ListObjectsV2(t.Context(), &s3.ListObjectsV2Input{Bucket: aws.String(logs)})
@@ -163,7 +163,7 @@ func (s *site) onCallMayDoItsWork(t *testing.T) {
 	s.cos.Put("img/asked.jpg", []byte("asked"), cosd.Attributes{})
 	s.deliver(t, "2026-09-04-10-00-00-0123456789ABCDEF", "img/asked.jpg")
 	letter := "nobody can read this"
-	dead := "https://sqs." + region + ".amazonaws.com/" + account + "/objectferry-sync-media-dead"
+	dead := "https://sqs." + region + ".amazonaws.com/" + account + "/objectferry-sync-dead_media"
 	if err := send(t, s, dead, letter); err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func (s *site) onCallMayDoItsWork(t *testing.T) {
 			t.Errorf("objectferry %s printed %q, want %q in it", strings.Join(tt.args, " "), out, tt.want)
 		}
 	}
-	if n := s.depth(t, "objectferry-sync-media"); n != 2 {
+	if n := s.depth(t, "objectferry-sync_media"); n != 2 {
 		t.Errorf("the request and the letter are %d messages", n)
 	}
 }

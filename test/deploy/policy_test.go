@@ -30,6 +30,15 @@ func (s statement) grants() (all []grant) {
 	return all
 }
 
+// ofMedia names the queue of the route media where a grant is on those of all
+// routes.
+func ofMedia(resource string) string {
+	if all, ok := strings.CutSuffix(resource, "_*"); ok {
+		return all + "_media"
+	}
+	return resource
+}
+
 // policies are the statements that the stacks give a role, by the policy's name.
 func policies(t testing.TB, role string, stacks ...*cfn.Stack) map[string][]statement {
 	t.Helper()

@@ -97,7 +97,7 @@ func missing(out statement, all map[string][]statement) (words []string) {
 	}
 	for _, g := range out.grants() {
 		if g.action != "sqs:GetQueueUrl" || others == 0 {
-			words = append(words, g.action+" on "+g.resource)
+			words = append(words, g.action+" on "+ofMedia(g.resource))
 		}
 	}
 	slices.Sort(words)

@@ -73,6 +73,7 @@ func TestEachGrantIsNamedWhenItIsDenied(t *testing.T) {
 			if g.action == "kms:Decrypt" { // is asked for when there is something to put together or to read
 				continue
 			}
+			g.resource = ofMedia(g.resource)
 			t.Run(role+" "+g.action+" "+g.resource[strings.LastIndexByte(g.resource, ':')+1:], func(t *testing.T) {
 				denied := g.resource
 				if strings.HasPrefix(g.action, "kms:") { // keys have no name here

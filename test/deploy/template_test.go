@@ -68,7 +68,8 @@ func TestParametersThatCannotBeAreRefused(t *testing.T) {
 		template    string
 		name, value string
 	}{
-		{"objectferry.yaml", "Name", "Objectferry"}, {"objectferry.yaml", "Name", "a-name-that-is-far-too-long"},
+		{"objectferry.yaml", "Name", "Objectferry"}, {"objectferry.yaml", "Name", "ferry_eu"}, // see TestPatternsOfQueuesMatchTheServicesOwn
+		{"objectferry.yaml", "Name", "a-name-that-is-far-too-long"},
 		{"objectferry.yaml", "LoggedBuckets", "media,s3://docs"}, {"objectferry.yaml", "LogPrefix", "access"}, {"objectferry.yaml", "LogPrefix", "/"},
 		{"objectferry.yaml", "LogDays", "3"}, {"objectferry.yaml", "WhenDone", "maybe"}, {"objectferry.yaml", "OidcProvider", "https://oidc.eks.us-west-2.amazonaws.com/id/A"},
 		{"objectferry.yaml", "OnCallPrincipals", "*"}, {"objectferry.yaml", "OnCallPrincipals", "arn:aws:iam::111122223333:role/a,*"},
@@ -189,8 +190,8 @@ func TestEveryQueueHasItsAlarms(t *testing.T) {
 		}
 	}
 	want := map[string]bool{"objectferry-logs NumberOfMessagesSent LessThanThreshold 1 missing breaching": true}
-	for _, queue := range []string{"objectferry-logs", "objectferry-sync", "objectferry-sync-media"} {
-		want[queue+"-dead ApproximateNumberOfMessagesVisible GreaterThanThreshold 0 missing notBreaching"] = true
+	for queue, dead := range map[string]string{"objectferry-logs": "objectferry-logs-dead", "objectferry-sync": "objectferry-sync-dead", "objectferry-sync_media": "objectferry-sync-dead_media"} {
+		want[dead+" ApproximateNumberOfMessagesVisible GreaterThanThreshold 0 missing notBreaching"] = true
 		want[queue+" ApproximateAgeOfOldestMessage GreaterThanThreshold 14400 missing notBreaching"] = true
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -57,13 +57,9 @@ func TestRolesAreTakenByTheirOwnServiceAccountOnly(t *testing.T) {
 	service["OidcProvider"], service["OnCallPrincipals"] = issuer, engineer
 	for name, statements := range want {
 		pod := strings.TrimPrefix(name, "objectferry-")
-		var subject any = "system:serviceaccount:ferry:" + pod
-		if pod == "parse" || pod == "copy" { // KEDA asks for the depth as the role of what it scales
-			subject = []any{subject, "system:serviceaccount:keda:keda-operator"}
-		}
 		want[name] = append(statements, map[string]any{"Sid": "ServiceAccount", "Effect": "Allow",
 			"Principal": map[string]any{"Federated": "arn:aws:iam::111122223333:oidc-provider/" + issuer}, "Action": "sts:AssumeRoleWithWebIdentity",
-			"Condition": map[string]any{"StringEquals": map[string]any{issuer + ":aud": "sts.amazonaws.com", issuer + ":sub": subject}}})
+			"Condition": map[string]any{"StringEquals": map[string]any{issuer + ":aud": "sts.amazonaws.com", issuer + ":sub": "system:serviceaccount:ferry:" + pod}}})
 	}
 	want["objectferry-oncall"] = append(want["objectferry-oncall"], map[string]any{"Sid": "People", "Effect": "Allow",
 		"Principal": map[string]any{"AWS": []any{engineer}}, "Action": "sts:AssumeRole"})
@@ -104,12 +100,14 @@ func TestManifestsNameTheTemplatesRoles(t *testing.T) {
 	}
 }
 
-// KEDA may ask for the depth of the queues, all of them, and nothing else.
+// KEDA may ask for the depth of the queues that it scales by, and nothing else:
+// it takes no role of the service.
 func TestKedaMayAskForDepthsOnly(t *testing.T) {
 	service := maps.Clone(ofService)
 	service["KedaRole"] = "keda-operator"
 	stack := resolved(t, service, ofBucket).Service
-	want := map[string][]statement{"objectferry-depth": {{Sid: "AskForDepth", Actions: []string{"sqs:GetQueueAttributes"}, Resources: []string{queueARN("objectferry-*")}}}}
+	want := map[string][]statement{"objectferry-depth": {{Sid: "AskForDepth", Actions: []string{"sqs:GetQueueAttributes"},
+		Resources: []string{queueARN("objectferry-logs"), queueARN("objectferry-sync"), queueARN("objectferry-sync_*")}}}}
 	if diff := cmp.Diff(want, policies(t, "keda-operator", stack)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

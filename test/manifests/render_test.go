@@ -34,6 +34,7 @@ type object struct {
 		workload
 		scale
 		policy
+		PodIdentity struct{ Provider, IdentityOwner string }
 	}
 }
 

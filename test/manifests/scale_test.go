@@ -157,7 +157,8 @@ func TestFormulaAsksForWhatExists(t *testing.T) {
 	})
 }
 
-// Each way of giving identity brings the TriggerAuthentication that all triggers name.
+// Each way of giving identity brings the TriggerAuthentication that all triggers
+// name. In none of them does KEDA take a role of the service to learn a depth.
 func TestEachIdentityAuthenticatesTheTriggers(t *testing.T) {
 	for _, component := range []string{"identity-irsa", "identity-pod-identity", "identity-static"} {
 		t.Run(component, func(t *testing.T) {
@@ -165,6 +166,9 @@ func TestEachIdentityAuthenticatesTheTriggers(t *testing.T) {
 			auth := s.of(t, "TriggerAuthentication")
 			if len(auth) != 1 {
 				t.Fatalf("%d TriggerAuthentications", len(auth))
+			}
+			if p := auth[0].Spec.PodIdentity; component != "identity-static" && (p.Provider != "aws" || p.IdentityOwner != "keda") {
+				t.Errorf("KEDA asks as %+v", p)
 			}
 			for _, o := range s.of(t, "ScaledObject") {
 				for _, tr := range o.Spec.Triggers {

@@ -24,7 +24,7 @@ func (h *hour) startService() {
 	env := h.cloud()
 	env["OBJECTFERRY_ADMIN_LISTEN"] = "127.0.0.1:0"
 	env["OBJECTFERRY_RETRY_WAIT"] = "1s" // a long poll that runs is waited for when they are stopped
-	for _, args := range [][]string{{"--role=parse"}, {"--role=copy", "--queue=objectferry-sync-media"}} {
+	for _, args := range [][]string{{"--role=parse"}, {"--role=copy", "--queue=objectferry-sync_media"}} {
 		h.services = append(h.services, ferry.Start(h.T, nil, ferry.Options{YAML: config, Args: args, Env: env}))
 	}
 }
@@ -79,7 +79,7 @@ func (h *hour) console() {
 	}
 	defer resp.Body.Close()
 	page, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK || !strings.Contains(string(page), "objectferry-sync-media") {
+	if err != nil || resp.StatusCode != http.StatusOK || !strings.Contains(string(page), "objectferry-sync_media") {
 		h.Errorf("the console's page: %s, %v\n%s", resp.Status, err, page)
 	}
 }
@@ -87,11 +87,11 @@ func (h *hour) console() {
 // drill sends the message that nobody can read, and waits for its letter.
 func (h *hour) drill() {
 	h.Helper()
-	const queue = "/111122223333/objectferry-sync-media"
+	const queue, dead = "/111122223333/objectferry-sync_media", "/111122223333/objectferry-sync-dead_media"
 	h.call("sqs", http.MethodPost, queue, "Action=SendMessage&Version=2012-11-05&MessageBody=nobody+can+read+this")
 	ferry.Until(h, 2*time.Minute, "the message is a dead letter", func() bool {
 		time.Sleep(200 * time.Millisecond) // moto has one core
-		answer := h.call("sqs", http.MethodPost, queue+"-dead",
+		answer := h.call("sqs", http.MethodPost, dead,
 			"Action=GetQueueAttributes&Version=2012-11-05&AttributeName.1=ApproximateNumberOfMessages")
 		return strings.Contains(answer, "<Value>1</Value>")
 	})
