@@ -1,4 +1,4 @@
-.PHONY: build test lint race faults interop bench cluster-test stranger image image-test sbom vuln demo
+.PHONY: build test lint race faults interop bench cluster-test stranger image image-test sbom vuln screenshots demo
 
 build: ## the two binaries, into bin/
 	CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/...
@@ -12,7 +12,7 @@ race: ## the same under the race detector
 lint: ## formatting, vet, and the arrows between the packages
 	test -z "$$(gofmt -l .)"
 	go vet ./...
-	go vet -tags=bench,cluster,image ./test/...
+	go vet -tags=bench,cluster,image,screenshots ./test/...
 	golangci-lint run
 
 faults: ## outages, refusals, kills, lies, in full; go test ./... runs a sample of each
@@ -43,6 +43,9 @@ sbom: ## what is in the binary, as CycloneDX, into bin/
 vuln: ## known vulnerabilities of what is in the binary; fails when there are any
 	go build -o bin/objectferry ./cmd/objectferry
 	go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 -mode=binary bin/objectferry
+
+screenshots: ## the pictures of docs/CONSOLE.md; needs chromium
+	go test -tags=screenshots -count=1 -run TestScreenshots ./test/console/
 
 demo: ## the whole loop on an embedded cloud
 	go run ./cmd/objectferry-demo

@@ -1,8 +1,9 @@
+//go:build screenshots
+
 package console
 
 import (
 	"bytes"
-	"flag"
 	"image"
 	"image/color"
 	"image/png"
@@ -19,8 +20,6 @@ import (
 	"github.com/objectferry/objectferry/internal/localcloud/cosd"
 	"github.com/objectferry/objectferry/test/ferry"
 )
-
-var update = flag.Bool("update", false, "take the screenshots of docs/ anew")
 
 // shoot takes a picture of the whole page for the documentation.
 func (b *tab) shoot(name string) {
@@ -83,12 +82,9 @@ func deliverDay(t testing.TB, s *localcloud.Site, bucket string, low, high int) 
 	}
 }
 
-// TestScreenshots takes the pictures of the documentation when it is asked to; it
-// checks nothing that other tests do not.
+// TestScreenshots takes the pictures of the documentation. It checks nothing that
+// other tests do not, so it runs only when it is asked for.
 func TestScreenshots(t *testing.T) {
-	if !*update {
-		return
-	}
 	s := newSite(t)
 	docs, err := s.AddCOS(cosd.Config{Behaviour: cosd.Behaviour{PublicRead: true}})
 	if err != nil {
