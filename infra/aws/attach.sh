@@ -27,15 +27,19 @@ aws s3api put-bucket-logging --bucket "$bucket" --bucket-logging-status \
   "{\"LoggingEnabled\": {\"TargetBucket\": \"$log_bucket\", \"TargetPrefix\": \"$prefix\"}}"
 echo "$bucket is logged to $log_bucket/$prefix"
 
-# Setting a bucket's lifecycle replaces all of its rules, so ours is put beside those that are there.
+# Setting a bucket's lifecycle replaces all of its rules, so ours is put beside those that are there; and the size from which
+# objects are moved to other storage classes is given back with them, or it would become the default of today.
 id=objectferry-abort-incomplete-uploads
 rule="{\"ID\": \"$id\", \"Status\": \"Enabled\", \"Filter\": {\"Prefix\": \"\"}, \"AbortIncompleteMultipartUpload\": {\"DaysAfterInitiation\": 2}}"
-if ! rules=$(aws s3api get-bucket-lifecycle-configuration --bucket "$bucket" --output json \
-  --query "{Rules: [Rules[?ID!='$id'], \`[$rule]\`][]}" 2>&1); then
-  case $rules in
-    *NoSuchLifecycleConfiguration*) rules="{\"Rules\": [$rule]}" ;;
-    *) die "read the lifecycle of $bucket: $rules" ;;
+if ! found=$(aws s3api get-bucket-lifecycle-configuration --bucket "$bucket" --output text \
+  --query "[TransitionDefaultMinimumObjectSize, to_string({Rules: [Rules[?ID!='$id'], \`[$rule]\`][]})]" 2>&1); then
+  case $found in
+    *NoSuchLifecycleConfiguration*) found="None {\"Rules\": [$rule]}" ;;
+    *) die "read the lifecycle of $bucket: $found" ;;
   esac
 fi
-aws s3api put-bucket-lifecycle-configuration --bucket "$bucket" --lifecycle-configuration "$rules" > /dev/null
+read -r size rules <<< "$found"
+[ "$size" != None ] || size=
+aws s3api put-bucket-lifecycle-configuration --bucket "$bucket" --lifecycle-configuration "$rules" \
+  ${size:+--transition-default-minimum-object-size "$size"} > /dev/null
 echo "$bucket aborts incomplete uploads after two days"
