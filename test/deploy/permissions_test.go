@@ -13,6 +13,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// What moto cannot judge is read by people who do not run the tests.
+func TestWhatMotoCannotJudgeIsListed(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "infra", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := strings.Join(strings.Fields(string(text)), " ")
+	for _, line := range unjudged {
+		if !strings.Contains(page, "- "+line) {
+			t.Errorf("infra/README.md does not say: %s", line)
+		}
+	}
+}
+
 // What docs/PERMISSIONS.md tells people to give is what the templates give.
 func TestPermissionsPageAndTemplatesGiveTheSame(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "PERMISSIONS.md"))

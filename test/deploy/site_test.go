@@ -37,7 +37,8 @@ type site struct {
 	file    string
 }
 
-// unjudged is what moto does not do as AWS does. Each run prints it.
+// unjudged is what moto does not do as AWS does. Each run prints it, and
+// infra/README.md lists it.
 var unjudged = []string{
 	"stacks: notifications, lifecycles, public-access blocks, versioning, redrive-allow policies and resource policies are not applied; the test applies the first four from the template by API, and reads the others",
 	"resource policies: of queues they are not asked; of buckets their conditions are not, so that TlsOnly would refuse everybody",

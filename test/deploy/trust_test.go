@@ -100,6 +100,22 @@ func TestManifestsNameTheTemplatesRoles(t *testing.T) {
 	}
 }
 
+// A signed source's credentials are looked for where the Secret is mounted.
+func TestCredentialsLieWhereTheSecretIsMounted(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "infra", "k8s", "base", "copy", "deployment.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mount := regexp.MustCompile(`\{name: cos, mountPath: ([^ ,]+)`).FindSubmatch(text)
+	if mount == nil {
+		t.Fatal("no Secret is mounted")
+	}
+	route, _ := resolved(t, ofService, ofBucket).Bucket.Outputs["RouteConfiguration"].(string)
+	if want := "credentials_file: " + string(mount[1]) + "/"; !strings.Contains(route, want) {
+		t.Errorf("no %q in\n%s", want, route)
+	}
+}
+
 // KEDA may ask for the depth of the queues that it scales by, and nothing else:
 // it takes no role of the service.
 func TestKedaMayAskForDepthsOnly(t *testing.T) {
