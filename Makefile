@@ -38,11 +38,10 @@ image-test: ## the Dockerfile built by buildah, and what came out (docs/IMAGE.md
 
 sbom: ## what is in the binary, as CycloneDX, into bin/
 	go build -o bin/objectferry ./cmd/objectferry
-	go run github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0 bin -json -output bin/objectferry.cdx.json bin/objectferry
+	go run github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0 bin -json -version "$$(git describe --always --dirty)" -output bin/objectferry.cdx.json bin/objectferry
 
-vuln: ## known vulnerabilities of what is in the binary; fails when there are any
-	go build -o bin/objectferry ./cmd/objectferry
-	go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 -mode=binary bin/objectferry
+vuln: ## known vulnerabilities in what the binary calls; fails when there are any
+	go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 ./cmd/objectferry
 
 screenshots: ## the pictures of docs/CONSOLE.md; needs chromium
 	go test -tags=screenshots -count=1 -run TestScreenshots ./test/console/
