@@ -70,6 +70,7 @@ type container struct {
 	Image, Name     string
 	Args            []string
 	Env             []map[string]any
+	Ports           []struct{ Name string }
 	Resources       struct{ Requests, Limits map[string]string }
 	SecurityContext map[string]any
 	VolumeMounts    []map[string]any

@@ -195,13 +195,3 @@ func TestWithoutPrometheusDepthAloneDecides(t *testing.T) {
 		}
 	}
 }
-
-func TestOtherComponentsRender(t *testing.T) {
-	if m := with(t, "podmonitor").of(t, "PodMonitor"); len(m) != 1 {
-		t.Errorf("%d monitors", len(m))
-	}
-	policies := with(t, "otlp").of(t, "NetworkPolicy")
-	if len(policies) != 2 || policies[1].Spec.Egress[0].Ports[0].Port != 4317 {
-		t.Errorf("policies %+v", policies)
-	}
-}
