@@ -33,9 +33,9 @@ type hour struct {
 	checkout string // where the page's commands are run
 	moto     *moto
 	cos      *cosd.Server
-	kube     string // a kubeconfig, in the full run
-	services []*ferry.Process
-	log      int // how many access logs S3 has delivered
+	kube     string                    // a kubeconfig, in the full run
+	services map[string]*ferry.Process // by Deployment
+	log      int                       // how many access logs S3 has delivered
 
 	instead map[string]func() string // what the script does in a step's place; it returns what was printed, if anything
 	world   map[string]func()        // what happens elsewhere before a step: visitors, S3
@@ -55,7 +55,7 @@ func newHour(t *testing.T, kubeconfig string) *hour {
 	for _, tool := range []string{ferry.MotoProgram, "aws", "kubectl", "bash"} {
 		ferry.Tool(t, tool)
 	}
-	h := &hour{T: t, full: kubeconfig != "", kube: kubeconfig, checkout: checkout(t), moto: startMoto(t)}
+	h := &hour{T: t, services: map[string]*ferry.Process{}, full: kubeconfig != "", kube: kubeconfig, checkout: checkout(t), moto: startMoto(t)}
 	h.cos = cosd.New(cosd.Config{Principals: []cosd.Principal{{ID: "AKIDexample", Key: "example"}}})
 	if err := h.cos.Start(); err != nil {
 		t.Fatal(err)

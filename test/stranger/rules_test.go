@@ -60,6 +60,26 @@ func TestNoShellBlockIsLeftOut(t *testing.T) {
 	}
 }
 
+// TestLinksLeadSomewhere follows the links between the README and the pages.
+func TestLinksLeadSomewhere(t *testing.T) {
+	root := filepath.Join("..", "..")
+	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, from := range append(pages, filepath.Join(root, "README.md"), filepath.Join(root, "infra", "README.md"), filepath.Join(root, "infra", "k8s", "README.md")) {
+		text, err := os.ReadFile(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`).FindAllStringSubmatch(string(text), -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(from), m[1])); err != nil {
+				t.Errorf("%s: %v", from, err)
+			}
+		}
+	}
+}
+
 // TestSourcePolicyAllowsWhatIsCarried holds the policy that the page gives the
 // source's account against the keys that the page carries over.
 func TestSourcePolicyAllowsWhatIsCarried(t *testing.T) {

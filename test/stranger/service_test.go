@@ -10,22 +10,30 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goccy/go-yaml"
-
 	"github.com/objectferry/objectferry/test/ferry"
 )
 
-// startService stands for the pods: the plain binary, once as parse and once as
-// copy, with the configuration that the ConfigMap holds.
+// startService stands for the pods: for each Deployment a plain binary, with the
+// arguments and the configuration that its pods are given.
 func (h *hour) startService() {
 	h.Helper()
-	// In a pod the credentials are a mounted Secret.
-	config := strings.ReplaceAll(h.configMap(), "/etc/cos/", h.checkout+"/"+mine+"/")
 	env := h.cloud()
 	env["OBJECTFERRY_ADMIN_LISTEN"] = "127.0.0.1:0"
 	env["OBJECTFERRY_RETRY_WAIT"] = "1s" // a long poll that runs is waited for when they are stopped
-	for _, args := range [][]string{{"--role=parse"}, {"--role=copy", "--queue=objectferry-sync_media"}} {
-		h.services = append(h.services, ferry.Start(h.T, nil, ferry.Options{YAML: config, Args: args, Env: env}))
+	all := h.manifests()
+	for _, m := range all {
+		if m.Kind != "Deployment" {
+			continue
+		}
+		// In a pod the credentials are a mounted Secret.
+		yaml := strings.ReplaceAll(all.config(m), "/etc/cos/", h.checkout+"/"+mine+"/")
+		args := m.Spec.Template.Spec.Containers[0].Args
+		if len(args) < 2 || args[0] != "run" || !strings.HasPrefix(args[1], "--config=") {
+			h.Fatalf("%s runs %q", m.Metadata.Name, args)
+		}
+		p := ferry.Start(h.T, nil, ferry.Options{YAML: yaml, Args: args[2:], Env: env})
+		h.services[m.Metadata.Name] = p
+		h.Logf("for %s: objectferry run %s", m.Metadata.Name, strings.Join(args[2:], " "))
 	}
 }
 
@@ -44,7 +52,7 @@ func (h *hour) stopService() {
 			h.Errorf("drain: %v\n%s", err, p.Log())
 		}
 	}
-	h.services = nil
+	clear(h.services)
 }
 
 // console serves the page for on-call and looks at it.
@@ -95,29 +103,4 @@ func (h *hour) drill() {
 			"Action=GetQueueAttributes&Version=2012-11-05&AttributeName.1=ApproximateNumberOfMessages")
 		return strings.Contains(answer, "<Value>1</Value>")
 	})
-}
-
-// configMap is the objectferry.yaml that the pods are given: by the API server, or
-// where there is none by what would be applied.
-func (h *hour) configMap() string {
-	h.Helper()
-	if h.full {
-		name := h.bash(`kubectl -n objectferry get deployment parse -o jsonpath='{.spec.template.spec.volumes[?(@.name=="config")].configMap.name}'`)
-		return h.bash(`kubectl -n objectferry get configmap ` + name + ` -o jsonpath='{.data.objectferry\.yaml}'`)
-	}
-	rendered := h.bash("kubectl kustomize " + mine)
-	for _, document := range strings.Split(rendered, "\n---\n") {
-		var object struct {
-			Kind string            `yaml:"kind"`
-			Data map[string]string `yaml:"data"`
-		}
-		if err := yaml.Unmarshal([]byte(document), &object); err != nil {
-			h.Fatalf("read a manifest: %v\n%s", err, document)
-		}
-		if object.Kind == "ConfigMap" {
-			return object.Data["objectferry.yaml"]
-		}
-	}
-	h.Fatalf("there is no ConfigMap in\n%s", rendered)
-	return ""
 }

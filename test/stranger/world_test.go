@@ -81,7 +81,7 @@ func (h *hour) visit(key string) {
 func (h *hour) observed() (line string) {
 	h.Helper()
 	ferry.Until(h, time.Minute, "two misses are observed", func() bool {
-		_, metrics, err := h.services[0].Get(h.Context(), "/metrics")
+		_, metrics, err := h.services["parse"].Get(h.Context(), "/metrics")
 		line = regexp.MustCompile(`(?m)^objectferry_rows_total.*observed.*$`).FindString(metrics)
 		return err == nil && strings.HasSuffix(line, " 2")
 	})
