@@ -20,7 +20,6 @@ import (
 
 	"github.com/objectferry/objectferry/internal/localcloud"
 	"github.com/objectferry/objectferry/internal/localcloud/cosd"
-	"github.com/objectferry/objectferry/pkg/syncrequest"
 	"github.com/objectferry/objectferry/test/ferry"
 )
 
@@ -80,19 +79,10 @@ func TestReconcileThatIsKilledGoesOn(t *testing.T) {
 	if diff := cmp.Diff(want.totals, got.totals); diff != "" {
 		t.Errorf("totals (-not disturbed +killed):\n%s", diff)
 	}
-	var requested []string
-	for _, m := range s.Cloud.Messages(localcloud.SyncQueue) {
-		r, err := syncrequest.Decode(m.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		requested = append(requested, r.Key)
-	}
 	slices.Sort(missing)
-	slices.Sort(requested)
-	again := len(requested) - len(slices.Compact(slices.Clone(requested)))
-	t.Logf("%d requests, %d of them a second time", len(requested), again)
-	if diff := cmp.Diff(missing, slices.Compact(requested)); diff != "" {
+	asked := requested(t, s)
+	t.Logf("%d requests for %d keys", len(asked), len(missing))
+	if diff := cmp.Diff(missing, slices.Compact(asked)); diff != "" {
 		t.Errorf("requested (-missing +requested):\n%s", diff)
 	}
 }

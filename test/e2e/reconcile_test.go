@@ -73,6 +73,21 @@ func reconcile(t *testing.T, s *localcloud.Site, config string, args ...string) 
 	return c
 }
 
+// requested are the keys that wait on the sync queue, sorted.
+func requested(t *testing.T, s *localcloud.Site) []string {
+	t.Helper()
+	var keys []string
+	for _, m := range s.Cloud.Messages(localcloud.SyncQueue) {
+		r, err := syncrequest.Decode(m.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, r.Key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
 // signed is a cloud with a private source, and a configuration that reads it
 // signed and carries img/** but img/private/**.
 func signed(t *testing.T) (*localcloud.Site, string) {
@@ -139,17 +154,8 @@ func TestReconcileFindsEachClassAndHealsTheMissing(t *testing.T) {
 	if diff := cmp.Diff(deep, got.rows); diff != "" || got.code != 0 || got.totals.Requested != len(missing) {
 		t.Errorf("asked: exit %d, %d requested, %s (-want +got):\n%s", got.code, got.totals.Requested, got.stderr, diff)
 	}
-	var requested []string
-	for _, m := range s.Cloud.Messages(localcloud.SyncQueue) {
-		r, err := syncrequest.Decode(m.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		requested = append(requested, r.Key)
-	}
 	slices.Sort(missing)
-	slices.Sort(requested)
-	if diff := cmp.Diff(missing, requested); diff != "" {
+	if diff := cmp.Diff(missing, requested(t, s)); diff != "" {
 		t.Errorf("requested (-missing +requested):\n%s", diff)
 	}
 
