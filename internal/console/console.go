@@ -110,6 +110,7 @@ func (c *Console) Serve(ctx context.Context, l net.Listener) error {
 		failure = fmt.Errorf("serve the console: %w", err)
 	case <-ctx.Done():
 	}
+	c.desk.quit() // a page that is read slowly takes no time from letters that are to be handed back
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainFor)
 	defer cancel()
 	if s.Shutdown(stop) != nil {

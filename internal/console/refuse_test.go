@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
@@ -132,5 +135,41 @@ func TestTraceURLNeedsAPlaceForTheID(t *testing.T) {
 	}
 	if got := traceLink("https://apm.example.com/t/{trace_id}", "a/../b?c"); got != "https://apm.example.com/t/a%2F..%2Fb%3Fc" {
 		t.Errorf("the link is %s", got)
+	}
+}
+
+// TestASlowPageTakesNoTimeFromLetters: at a stop what is under way ends at once.
+func TestASlowPageTakesNoTimeFromLetters(t *testing.T) {
+	f := patient{&atomic.Int32{}, make(chan struct{})}
+	c, _ := newTest(t, func(d *Deps, _ *Config) { d.Fleet = f })
+	ended := make(chan struct{})
+	if err := c.desk.begin("a test", func(ctx context.Context) { <-ctx.Done(); close(ended) }); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- c.Serve(ctx, l) }()
+	go func() {
+		if resp, err := http.Get("http://" + l.Addr().String()); err == nil {
+			resp.Body.Close()
+		}
+		http.DefaultClient.CloseIdleConnections()
+	}()
+	for f.reads.Load() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	stop()
+	select {
+	case <-ended:
+	case <-time.After(drainFor / 2):
+		t.Error("what was under way waits for the page")
+	}
+	close(f.may)
+	if err := <-served; err != nil {
+		t.Error(err)
 	}
 }

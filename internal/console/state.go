@@ -16,7 +16,8 @@ const readFor = 6 * time.Second
 
 // snapshot is everything that the overview shows, as it was at one time.
 type snapshot struct {
-	at     time.Time
+	at     time.Time // when it was begun
+	read   time.Time // when it was complete
 	fleet  *fleet.Reading
 	queues []queueReading
 }
@@ -48,11 +49,13 @@ func newState(d Deps, fresh time.Duration) *state { return &state{deps: d, fresh
 func (s *state) now(ctx context.Context) *snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.last == nil || time.Since(s.last.at) > s.fresh {
+	// From its end on: one that took long would be old for all who have waited for it.
+	if s.last == nil || time.Since(s.last.read) > s.fresh {
 		// Others wait for it too, so it does not end with the page that asked first.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readFor)
 		defer cancel()
 		s.last = s.read(ctx)
+		s.last.read = time.Now()
 	}
 	return s.last
 }
@@ -76,6 +79,8 @@ func (s *state) find(ctx context.Context) ([]*deadletter.Box, error) {
 	if s.dead != nil {
 		return s.dead, nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, readFor) // pages wait for mu
+	defer cancel()
 	dead, err := s.deps.Boxes(ctx)
 	if err == nil && len(dead) != len(s.deps.Queues) {
 		err = fmt.Errorf("%d dead-letter queues for %d queues", len(dead), len(s.deps.Queues))
@@ -92,11 +97,14 @@ func (s *state) read(ctx context.Context) *snapshot {
 	out := &snapshot{at: time.Now().UTC(), queues: make([]queueReading, len(s.deps.Queues))}
 	var all sync.WaitGroup
 	all.Go(func() { out.fleet = s.deps.Fleet.Read(ctx) })
-	dead, err := s.find(ctx)
 	for i, q := range s.deps.Queues {
 		r := &out.queues[i]
 		r.Queue = q
 		all.Go(func() { r.depth, r.err = s.deps.Depth(ctx, q.URL) })
+	}
+	dead, err := s.find(ctx)
+	for i := range s.deps.Queues {
+		r := &out.queues[i]
 		if err != nil {
 			r.deadErr = err
 			continue

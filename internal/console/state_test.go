@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/objectferry/objectferry/internal/console/fleet"
+	"github.com/objectferry/objectferry/internal/deadletter"
 	"github.com/objectferry/objectferry/internal/queue"
 )
 
@@ -45,7 +46,7 @@ func TestTenPagesCostNoMoreThanOne(t *testing.T) {
 	if n := f.reads.Load(); n != 1 {
 		t.Errorf("ten pages cost %d readings, want 1", n)
 	}
-	c.state.last.at = time.Now().Add(-2 * time.Hour)
+	c.state.last.read = time.Now().Add(-2 * time.Hour)
 	c.state.now(t.Context())
 	c.state.now(t.Context())
 	if n := f.reads.Load(); n != 2 {
@@ -56,6 +57,50 @@ func TestTenPagesCostNoMoreThanOne(t *testing.T) {
 	if n := f.reads.Load(); n != 3 {
 		t.Errorf("after a move there are %d readings, want 3", n)
 	}
+}
+
+// hung is a fleet that answers when it is too late.
+type hung struct{ reads *int }
+
+func (h hung) Read(ctx context.Context) *fleet.Reading {
+	*h.reads++
+	<-ctx.Done()
+	return &fleet.Reading{}
+}
+func (hung) From() string { return "a test" }
+
+// TestAReadingThatTookLongIsFresh: it would else be made anew for each page that
+// has waited for it.
+func TestAReadingThatTookLongIsFresh(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reads := 0
+		c, _ := newTest(t, func(d *Deps, _ *Config) { d.Fleet = hung{&reads} })
+		for range 10 {
+			c.state.now(t.Context())
+		}
+		if reads != 1 {
+			t.Errorf("ten pages cost %d readings", reads)
+		}
+	})
+}
+
+// TestDepthsDoNotWaitForTheDeadLetters to be found, and pages no longer than for a
+// reading.
+func TestDepthsDoNotWaitForTheDeadLetters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := newTest(t, func(d *Deps, _ *Config) {
+			d.Boxes = func(ctx context.Context) ([]*deadletter.Box, error) { <-ctx.Done(); return nil, ctx.Err() }
+			d.Depth = func(ctx context.Context, _ string) (queue.Depth, error) { return queue.Depth{Visible: 7}, ctx.Err() }
+		})
+		if s := c.state.now(t.Context()); s.queues[0].err != nil || s.queues[0].depth.Visible != 7 || s.queues[0].deadErr == nil {
+			t.Errorf("it says %+v", s.queues[0])
+		}
+		start := time.Now()
+		_, err := c.state.boxes(t.Context())
+		if took := time.Since(start); err == nil || took > readFor+time.Second {
+			t.Errorf("pages wait for %s: %v", took, err)
+		}
+	})
 }
 
 // TestAReadingIsBounded: what hangs costs readFor and no more, and is unknown.
