@@ -9,12 +9,9 @@ import (
 	"os/user"
 	"path/filepath"
 
-	"github.com/aws/aws-sdk-go-v2/aws/retry"
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
-	"github.com/objectferry/objectferry/internal/app"
 	"github.com/objectferry/objectferry/internal/config"
 	"github.com/objectferry/objectferry/internal/console"
 	"github.com/objectferry/objectferry/internal/console/fleet"
@@ -74,17 +71,15 @@ func (f *consoleFlags) serve(ctx context.Context) error {
 	if err != nil {
 		return usageError{fmt.Errorf("--prometheus, --pod: %w", err)}
 	}
-	client, err := app.SQS(ctx, cfg)
+	client, err := patientSQS(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	// The service's client retries nothing, because its loops do; here is no loop.
-	client = sqs.New(client.Options(), func(o *sqs.Options) { o.Retryer = retry.NewStandard() })
 	deps := console.Deps{Fleet: numbers, Log: log, Queues: []console.Queue{{Name: "logs", URL: cfg.Queues.Logs}},
 		Depth: func(ctx context.Context, url string) (queue.Depth, error) { return queue.ReadDepth(ctx, client, url) },
-		Boxes: func(ctx context.Context) ([]*deadletter.Box, error) {
-			return (&deadletterFlags{config: f.config}).boxes(ctx)
-		}}
+		// Of the configuration that was read: an edited file must not put other
+		// queues in the places of those that the page shows.
+		Boxes: func(ctx context.Context) ([]*deadletter.Box, error) { return openBoxes(ctx, client, cfg, "") }}
 	for _, url := range cfg.SyncQueues() {
 		deps.Queues = append(deps.Queues, console.Queue{Name: "sync", URL: url})
 	}

@@ -73,12 +73,25 @@ func (f *deadletterFlags) boxes(ctx context.Context) ([]*deadletter.Box, error) 
 	if err != nil {
 		return nil, err
 	}
+	client, err := patientSQS(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return openBoxes(ctx, client, cfg, f.queue)
+}
+
+// patientSQS is a client for commands: the service's own retries nothing, because
+// its loops do; commands have none.
+func patientSQS(ctx context.Context, cfg *config.Config) (*sqs.Client, error) {
 	client, err := app.SQS(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
-	// The service's client retries nothing, because its loops do; here is no loop.
-	client = sqs.New(client.Options(), func(o *sqs.Options) { o.Retryer = retry.NewStandard() })
+	return sqs.New(client.Options(), func(o *sqs.Options) { o.Retryer = retry.NewStandard() }), nil
+}
+
+// openBoxes opens the dead-letter queues of cfg; only is logs, sync or "" for all.
+func openBoxes(ctx context.Context, client *sqs.Client, cfg *config.Config, only string) ([]*deadletter.Box, error) {
 	var boxes []*deadletter.Box
 	sources := map[string]string{}
 	open := func(name, url string) error {
@@ -92,7 +105,7 @@ func (f *deadletterFlags) boxes(ctx context.Context) ([]*deadletter.Box, error) 
 			return fmt.Errorf("queues %s and %s share the dead-letter queue %s; give each its own in its redrive policy", other, url, box.URL())
 		}
 		sources[box.URL()] = url
-		if f.queue == "" || f.queue == name {
+		if only == "" || only == name {
 			boxes = append(boxes, box)
 		}
 		return nil

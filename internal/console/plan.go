@@ -24,13 +24,14 @@ type plan struct {
 	Filter  deadletter.Filter
 	Made    time.Time
 	State   planState
-	Found   int // letters that the filter wants; no more are moved than were confirmed
+	Found   int // letters that the filter wants; no others are moved
 	Oldest  time.Time
 	Moved   int
 	File    string // where dropped letters were saved
 	Ended   time.Time
 	Err     error
-	dead    string // URL of the dead-letter queue
+	dead    string          // URL of the dead-letter queue
+	letters map[string]bool // those that were counted, by message; nil when they cannot be confirmed any more
 	rate    float64
 	discard bool
 }
@@ -58,7 +59,7 @@ const (
 
 // newPlan begins to count.
 func (d *desk) newPlan(drop bool, q int, f deadletter.Filter) (id string, err error) {
-	p := &plan{ID: rand.Text(), Drop: drop, Queue: q, Filter: f, Made: time.Now().UTC(), State: counting}
+	p := &plan{ID: rand.Text(), Drop: drop, Queue: q, Filter: f, Made: time.Now().UTC(), State: counting, letters: map[string]bool{}}
 	err = d.begin("counting letters", func(ctx context.Context) {
 		box, found, oldest, err := d.count(ctx, p)
 		d.mu.Lock()
@@ -70,6 +71,7 @@ func (d *desk) newPlan(drop bool, q int, f deadletter.Filter) (id string, err er
 		if err != nil || found == 0 {
 			p.State = ended
 		}
+		d.forget(time.Now())
 	})
 	if err != nil {
 		return "", err
@@ -81,6 +83,16 @@ func (d *desk) newPlan(drop bool, q int, f deadletter.Filter) (id string, err er
 		d.plans = slices.Delete(d.plans, 0, 1)
 	}
 	return p.ID, nil
+}
+
+// forget lets go of the letters of plans that cannot be confirmed any more; it
+// needs mu. So what is remembered is bounded by what can be counted in that time.
+func (d *desk) forget(now time.Time) {
+	for _, p := range d.plans {
+		if p.State == ended || p.State == ready && now.Sub(p.Made) > planFor {
+			p.letters = nil
+		}
+	}
 }
 
 func (d *desk) count(ctx context.Context, p *plan) (box *deadletter.Box, found int, oldest time.Time, err error) {
@@ -95,6 +107,7 @@ func (d *desk) count(ctx context.Context, p *plan) (box *deadletter.Box, found i
 			return false, nil
 		}
 		found++
+		p.letters[l.ID] = true // only read once it is ready
 		if oldest.IsZero() || l.Sent.Before(oldest) {
 			oldest = l.Sent
 		}
@@ -180,8 +193,8 @@ func (p *plan) doing() string {
 	return "redriving letters"
 }
 
-// move does what was confirmed and logs who had it done. No more letters are
-// moved than were confirmed, should others have died in the meantime.
+// move does what was confirmed and logs who had it done. No letter is moved that
+// was not counted, should others have died in the meantime.
 func (d *desk) move(ctx context.Context, p *plan) {
 	what := "redrive"
 	if p.Drop {
@@ -194,7 +207,7 @@ func (d *desk) move(ctx context.Context, p *plan) {
 	moved, err := d.moveLetters(ctx, p)
 	log.WithLevel(levelOf(err)).Int("moved", moved).Err(err).Msg("letters moved")
 	d.mu.Lock()
-	p.Moved, p.Err, p.State, p.Ended = moved, err, ended, time.Now().UTC()
+	p.Moved, p.Err, p.State, p.Ended, p.letters = moved, err, ended, time.Now().UTC(), nil
 	d.last = nil // what it showed has changed
 	d.mu.Unlock()
 	d.state.stale()
@@ -205,6 +218,9 @@ func (d *desk) moveLetters(ctx context.Context, p *plan) (moved int, err error) 
 	boxes, err := d.deps.Boxes(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("find the dead letters: %w", err)
+	}
+	if p.Queue >= len(boxes) || boxes[p.Queue].URL() != p.dead {
+		return 0, errors.New("the dead letters of this queue are elsewhere than when they were counted; start the console anew")
 	}
 	box := boxes[p.Queue]
 	do := func(ctx context.Context, letters []*deadletter.Letter) (int, error) {
@@ -220,14 +236,9 @@ func (d *desk) moveLetters(ctx context.Context, p *plan) (moved int, err error) 
 			return box.Drop(ctx, letters, w, p.rate)
 		}
 	}
-	meant := 0
 	moved, _, err = box.All(ctx, func(l *deadletter.Letter) bool {
 		d.seen.Add(1)
-		if meant == p.Found || !p.Filter.Wants(l) {
-			return false
-		}
-		meant++
-		return true
+		return p.letters[l.ID]
 	}, func(ctx context.Context, letters []*deadletter.Letter) (int, error) {
 		n, err := do(ctx, letters)
 		d.mu.Lock()

@@ -3,7 +3,9 @@ package console
 import (
 	"context"
 	"errors"
+	"io"
 	"math"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -83,20 +85,40 @@ func bury(t *testing.T, s *localcloud.Site, n int) {
 	}
 }
 
-// counted is a plan that so many letters were counted for.
-func counted(c *Console, drop bool, found int) plan {
-	p := &plan{ID: "counted", Drop: drop, Made: time.Now(), State: ready, Found: found}
-	c.desk.plans = append(c.desk.plans, p)
-	return *p
+// counted is a plan for all letters that are there.
+func counted(t *testing.T, c *Console, drop bool) plan {
+	t.Helper()
+	id, err := c.desk.newPlan(drop, 0, deadletter.Filter{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.desk.jobs.Wait()
+	p, _ := c.desk.plan(id)
+	if p.State != ready {
+		t.Fatalf("it is %+v", p)
+	}
+	return p
 }
 
-// TestNoMoreThanWasConfirmed: letters that died since are left, and a plan is
-// carried out once.
-func TestNoMoreThanWasConfirmed(t *testing.T) {
+// TestNoneButWhatWasConfirmed: letters that died since are left, also in the place
+// of one that is gone, and a plan is carried out once.
+func TestNoneButWhatWasConfirmed(t *testing.T) {
 	t.Parallel()
 	s, c := letters(t)
-	bury(t, s, 5)
-	p := counted(c, false, 3)
+	bury(t, s, 4)
+	p := counted(t, c, false)
+	boxes, err := c.deps.Boxes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone, err := boxes[0].Look(t.Context(), func(*deadletter.Letter) (bool, error) { return true, deadletter.ErrEnough })
+	if err != nil || len(gone) != 1 {
+		t.Fatal(gone, err)
+	}
+	if _, err := boxes[0].Drop(t.Context(), gone, io.Discard, 0); err != nil {
+		t.Fatal(err)
+	}
+	bury(t, s, 2)
 	if err := c.desk.confirm(p.ID, confirmation{Rate: 1000}); err != nil {
 		t.Fatal(err)
 	}
@@ -109,6 +131,43 @@ func TestNoMoreThanWasConfirmed(t *testing.T) {
 	}
 	if in, left := s.Cloud.Depth(localcloud.SyncQueue).Waiting, s.Cloud.Depth(dead).Waiting; in != 3 || left != 2 {
 		t.Errorf("%d are in the queue and %d dead, want 3 and 2", in, left)
+	}
+}
+
+// TestOnlyTheQueueThatWasCountedIsMoved: others in its place, or none, are not.
+func TestOnlyTheQueueThatWasCountedIsMoved(t *testing.T) {
+	t.Parallel()
+	s, c := letters(t)
+	bury(t, s, 1)
+	boxes, err := c.deps.Boxes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, found := range map[string][]*deadletter.Box{"another": {new(deadletter.Box)}, "none": nil} {
+		c.desk.deps.Boxes = func(context.Context) ([]*deadletter.Box, error) { return boxes, nil }
+		p := counted(t, c, false)
+		c.desk.deps.Boxes = func(context.Context) ([]*deadletter.Box, error) { return found, nil }
+		if err := c.desk.confirm(p.ID, confirmation{Rate: 1000}); err != nil {
+			t.Fatal(err)
+		}
+		c.desk.jobs.Wait()
+		if p, _ = c.desk.plan(p.ID); p.Err == nil || p.Moved != 0 || s.Cloud.Depth(dead).Waiting != 1 {
+			t.Errorf("%s: %+v with %+v", name, p, s.Cloud.Depth(dead))
+		}
+	}
+}
+
+// TestPlansThatAreOverHoldNoLetters: what is remembered is bounded by time.
+func TestPlansThatAreOverHoldNoLetters(t *testing.T) {
+	now := time.Now()
+	letters := map[string]bool{"1": true}
+	d := &desk{plans: []*plan{{State: ready, Made: now.Add(-time.Hour), letters: letters}, {State: ended, Made: now, letters: letters},
+		{State: ready, Made: now, letters: letters}, {State: moving, Made: now.Add(-time.Hour), letters: letters}}}
+	d.forget(now)
+	for i, want := range []int{0, 0, 1, 1} {
+		if got := len(d.plans[i].letters); got != want {
+			t.Errorf("plan %d holds %d letters, want %d", i, got, want)
+		}
 	}
 }
 
@@ -132,7 +191,7 @@ func TestNothingIsDroppedThatCannotBeSaved(t *testing.T) {
 	t.Parallel()
 	s, c := letters(t)
 	bury(t, s, 1)
-	p := counted(c, true, 1)
+	p := counted(t, c, true)
 	if err := os.Remove(c.cfg.SaveDir); err != nil {
 		t.Fatal(err)
 	}
@@ -187,6 +246,26 @@ func TestStopHandsLettersBack(t *testing.T) {
 	}
 	if err := c.desk.look(); !errors.Is(err, errBusy) {
 		t.Errorf("after the stop a look gives %v", err)
+	}
+}
+
+// TestAReasonWithoutADetailHasNoButtons: its form would mean any detail.
+func TestAReasonWithoutADetailHasNoButtons(t *testing.T) {
+	t.Parallel()
+	s, c := letters(t)
+	bury(t, s, 1)
+	if err := s.Cloud.Send(dead, "a letter", map[string]string{"end": "failed"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.desk.look(); err != nil {
+		t.Fatal(err)
+	}
+	c.desk.jobs.Wait()
+	r, w := httptest.NewRequest("GET", "/", nil), httptest.NewRecorder()
+	r.Host = "localhost"
+	c.Handler().ServeHTTP(w, r)
+	if n := strings.Count(w.Body.String(), `id="redrive-`); n != 1 || strings.Contains(w.Body.String(), `name="detail" value=""`) {
+		t.Errorf("%d reasons can be redriven, want that with a detail", n)
 	}
 }
 
