@@ -119,6 +119,10 @@ func judgePods(r *fleet.Reading, say func(level, string, string, ...any)) {
 	case silent > 0:
 		say(watch, "pods", "%d of %d pods do not answer", silent, n)
 	}
+	// Each process has guards. Without any, the other numbers are no zeros either.
+	if len(r.Pods.Items) == 0 && r.Guards.Err == nil && len(r.Guards.Items) == 0 {
+		say(act, "guards", "No process is known: none runs, or Prometheus does not find them")
+	}
 	for _, part := range []struct {
 		panel, what string
 		err         error

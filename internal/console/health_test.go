@@ -43,6 +43,8 @@ func TestVerdict(t *testing.T) {
 		"a pod cannot receive":                  {func(s *snapshot) { s.fleet.Pods.Items[0].Queues = []fleet.PodQueue{{Name: "q", Failures: 3}} }, watch, "cannot receive from q"},
 		"guards are unknown":                    {func(s *snapshot) { s.fleet.Guards.Err = down }, watch, "Unknown: guards"},
 		"nothing of the fleet":                  {func(s *snapshot) { s.fleet = (&fleet.Reader{}).Read(t.Context()) }, watch, "Unknown: ends"},
+		"no process is known":                   {func(s *snapshot) { s.fleet.Pods.Items = nil }, act, "No process is known"},
+		"Prometheus knows some":                 {func(s *snapshot) { s.fleet.Pods.Items = nil; s.fleet.Guards.Items = []fleet.Guard{{State: "open"}} }, healthy, ""},
 		"logs do not come":                      {func(s *snapshot) { s.fleet.Rows.Items = []fleet.Row{{Bucket: "m", Newest: now.Add(-13 * time.Hour)}} }, watch, "No log row of m is newer than 13 h"},
 		"logs come late as a rule":              {func(s *snapshot) { s.fleet.Rows.Items = []fleet.Row{{Bucket: "m", Newest: now.Add(-11 * time.Hour)}} }, healthy, ""},
 	} {
