@@ -21,6 +21,9 @@ type Look struct{ Dark, Narrow bool }
 // MaxSeries is how many buckets one plot shows, the busiest ones.
 const MaxSeries = 6
 
+// maxHours bounds the hours of a plot, whatever a pod says that it has seen.
+const maxHours = 14 * 24
+
 const textOnLight, textOnDark = "#3c4450", "#c3cad6"
 
 // Colours of series, apart in hue and in lightness, 3:1 or more against their
@@ -42,6 +45,7 @@ func Share(answers []telemetry.Answers, look Look) (svg []byte, err error) {
 	for _, a := range answers {
 		first, last = min(first, a.Hour), max(last, a.Hour)
 	}
+	first = max(first, last-maxHours+1)
 	first = min(first, last-5) // a plot of a single hour would be a dot without an axis
 	hours := int(last - first + 1)
 	values := make([][]float64, len(shown))
@@ -49,7 +53,7 @@ func Share(answers []telemetry.Answers, look Look) (svg []byte, err error) {
 		values[i] = slices.Repeat([]float64{charts.GetNullValue()}, hours)
 	}
 	for _, a := range answers {
-		if i := slices.Index(shown, a.Bucket); i >= 0 && a.S3+a.Miss > 0 {
+		if i := slices.Index(shown, a.Bucket); i >= 0 && a.Hour >= first && a.S3+a.Miss > 0 {
 			values[i][a.Hour-first] = 100 * float64(a.S3) / float64(a.S3+a.Miss)
 		}
 	}

@@ -144,3 +144,11 @@ func TestLittleIsPlottedToo(t *testing.T) {
 		t.Error("a single hour is not seen")
 	}
 }
+
+// TestHoursOfAPlotAreBounded: a pod may say anything of when a row was logged.
+func TestHoursOfAPlotAreBounded(t *testing.T) {
+	svg, err := Share([]telemetry.Answers{{Bucket: "m", Hour: 0, S3: 1}, {Bucket: "m", Hour: 500_000, S3: 1}, {Bucket: "m", Hour: 500_001, Miss: 1}}, Look{})
+	if err != nil || len(svg) == 0 || len(svg) > 1<<20 {
+		t.Errorf("the plot has %d bytes, %v", len(svg), err)
+	}
+}
