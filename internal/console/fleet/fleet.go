@@ -107,7 +107,7 @@ func (c Config) Validate() error {
 		if raw == "" {
 			continue
 		}
-		if u, err := url.Parse(raw); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		if u, err := url.Parse(raw); err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.Scheme != "http" && u.Scheme != "https" {
 			problems = append(problems, errors.New("a URL of Prometheus or of a pod must be http://host:port or https://host:port"))
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -50,9 +51,10 @@ func (p *pods) ask(ctx context.Context, url string) answer {
 }
 
 func (p *pods) read(ctx context.Context) *Reading {
-	answers := make([]answer, len(p.urls))
+	answers, names := make([]answer, len(p.urls)), make([]string, len(p.urls))
 	var all sync.WaitGroup
 	for i, url := range p.urls {
+		names[i] = redacted(url)
 		all.Go(func() { answers[i] = p.ask(ctx, url) })
 	}
 	all.Wait()
@@ -62,9 +64,9 @@ func (p *pods) read(ctx context.Context) *Reading {
 	var statuses []app.Statusz
 	var missing []error
 	for i, a := range answers {
-		pod := Pod{URL: p.urls[i], Err: a.err}
+		pod := Pod{URL: names[i], Err: a.err}
 		if a.err != nil {
-			missing = append(missing, fmt.Errorf("pod %s: %w", p.urls[i], a.err))
+			missing = append(missing, fmt.Errorf("pod %s: %w", names[i], a.err))
 		} else {
 			metrics, statuses = append(metrics, a.metrics), append(statuses, a.status)
 			pod.Version, pod.Role, pod.Started, pod.Ready = a.status.Version, a.status.Role, a.status.Started, a.status.Ready
@@ -72,7 +74,7 @@ func (p *pods) read(ctx context.Context) *Reading {
 				pod.Queues = append(pod.Queues, PodQueue{Name: q.Name, Held: q.Held, Failures: q.Failures})
 			}
 			for _, f := range a.status.Failures {
-				r.Failures.Items = append(r.Failures.Items, Failure{Failure: f, Pod: p.urls[i]})
+				r.Failures.Items = append(r.Failures.Items, Failure{Failure: f, Pod: names[i]})
 			}
 		}
 		r.Pods.Items = append(r.Pods.Items, pod)
@@ -96,6 +98,15 @@ func (p *pods) read(ctx context.Context) *Reading {
 	r.Rows.From, r.Guards.From, r.Failures.From, r.Pods.From = from, from, from, from
 	r.Ends.Err, r.Ages.Err, r.Share.Err, r.Rows.Err, r.Guards.Err, r.Failures.Err, r.Pods.Err = err, err, err, err, err, err, err
 	return r
+}
+
+// redacted is a pod's URL as it may be shown.
+func redacted(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil { // Validate has parsed it
+		return "?"
+	}
+	return u.Redacted()
 }
 
 // name says how many pods the numbers are of.

@@ -188,3 +188,17 @@ func canceled(t *testing.T) context.Context {
 	cancel()
 	return ctx
 }
+
+// TestPasswordsAreNotShown: a page shows where its numbers are from.
+func TestPasswordsAreNotShown(t *testing.T) {
+	fine := strings.Replace(pod(t, `{"failures":[{"id":"1"}]}`, ""), "http://", "http://user:secret@", 1)
+	r := read(t, of("", fine, "http://user:secret@127.0.0.1:1"))
+	if text := fmt.Sprintf("%+v", r); strings.Contains(text, "secret") || len(r.Failures.Items) != 1 {
+		t.Errorf("shown is %s", text)
+	}
+	for _, raw := range []string{"http://a?token=secret", "http://a#x", "ftp://a", "a:80"} {
+		if err := of(raw).Validate(); err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v", raw, err)
+		}
+	}
+}
