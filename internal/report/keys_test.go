@@ -135,8 +135,11 @@ func TestASeedRepeatsTheChoice(t *testing.T) {
 // makes it 20 million keys.
 func TestMemoryIsFlatForMillionsOfKeys(t *testing.T) {
 	rows := 2_000_000
-	if os.Getenv("OBJECTFERRY_LONG") != "" {
+	switch {
+	case os.Getenv("OBJECTFERRY_LONG") != "":
 		rows = 20_000_000
+	case testing.Short(): // the race detector's run
+		rows = 200_000
 	}
 	r := newReport(t, func(c *Config) { c.Keys, c.Sample = 1<<16, 1000 })
 	// Writing a row costs more than taking it, so only its key is written anew.
