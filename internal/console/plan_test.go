@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/objectferry/objectferry/internal/deadletter"
 	"github.com/objectferry/objectferry/internal/localcloud"
@@ -60,7 +60,7 @@ func letters(t *testing.T) (*localcloud.Site, *Console) {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	client := sqs.New(sqs.Options{Region: "us-west-2", BaseEndpoint: &s.SQSURL, Credentials: credentials.NewStaticCredentialsProvider(localcloud.AccessKey, localcloud.SecretKey, "")})
+	client := queue.Client(aws.Config{Region: "us-west-2", BaseEndpoint: &s.SQSURL, Credentials: credentials.NewStaticCredentialsProvider(localcloud.AccessKey, localcloud.SecretKey, "")})
 	url := s.QueueURL(localcloud.SyncQueue)
 	c, _ := newTest(t, func(d *Deps, cfg *Config) {
 		d.Queues = []Queue{{Name: "sync", URL: url}}

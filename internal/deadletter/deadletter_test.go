@@ -12,10 +12,10 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/objectferry/objectferry/internal/localcloud/strictaws"
+	"github.com/objectferry/objectferry/internal/queue"
 	"github.com/objectferry/objectferry/pkg/s3event"
 	"github.com/objectferry/objectferry/pkg/syncrequest"
 )
@@ -35,7 +35,7 @@ func open(t *testing.T) (*strictaws.Cloud, *Box) {
 	if err := errors.Join(cloud.CreateQueue("sync-dead", nil), cloud.CreateQueue("sync", map[string]string{"RedrivePolicy": policy})); err != nil {
 		t.Fatal(err)
 	}
-	client := sqs.New(sqs.Options{Region: "us-west-2", BaseEndpoint: &server.SQSURL, Retryer: aws.NopRetryer{},
+	client := queue.Client(aws.Config{Region: "us-west-2", BaseEndpoint: &server.SQSURL, Retryer: func() aws.Retryer { return aws.NopRetryer{} },
 		Credentials: credentials.NewStaticCredentialsProvider("id", "secret", "")})
 	box, err := Open(t.Context(), client, "sync", server.SQSURL+cloud.QueuePath("sync"))
 	if err != nil {

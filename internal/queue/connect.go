@@ -36,8 +36,16 @@ func Connect(ctx context.Context, region string, connections int) (*sqs.Client, 
 	if cfg.Region == "" {
 		return nil, fmt.Errorf("load AWS configuration for SQS: no region; set region in the configuration or AWS_REGION")
 	}
+	return Client(cfg), nil
+}
+
+// Client is what Connect builds, on top of settings that are there already.
+func Client(cfg aws.Config) *sqs.Client {
+	if cfg.HTTPClient == nil {
+		cfg.HTTPClient = awshttp.NewBuildableClient()
+	}
 	cfg.HTTPClient = plainBodies{cfg.HTTPClient}
-	return sqs.NewFromConfig(cfg), nil
+	return sqs.NewFromConfig(cfg)
 }
 
 // plainBodies sends request bodies as readers and nothing more. The SDK closes a

@@ -19,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"github.com/objectferry/objectferry/internal/queue"
 	"github.com/objectferry/objectferry/test/ferry"
 )
 
@@ -120,7 +121,7 @@ func (c *cloud) s3() *s3.Client {
 	})
 }
 
-func (c *cloud) sqs() *sqs.Client { return sqs.NewFromConfig(c.config(c.admin)) }
+func (c *cloud) sqs() *sqs.Client { return queue.Client(c.config(c.admin)) }
 
 // stack makes a stack of a template and returns its outputs.
 func (c *cloud) stack(t testing.TB, name, file string, parameters map[string]string) map[string]string {

@@ -28,6 +28,7 @@ import (
 
 	"github.com/objectferry/objectferry/internal/localcloud"
 	"github.com/objectferry/objectferry/internal/localcloud/strictaws"
+	"github.com/objectferry/objectferry/internal/queue"
 	"github.com/objectferry/objectferry/pkg/syncrequest"
 	"github.com/objectferry/objectferry/test/ferry"
 )
@@ -88,7 +89,7 @@ func quietSite(t *testing.T, visibility int) *localcloud.Site {
 
 // sqsOf is a client beside the service's.
 func sqsOf(s *localcloud.Site) *sqs.Client {
-	return sqs.New(sqs.Options{Region: "us-west-2", BaseEndpoint: &s.SQSURL,
+	return queue.Client(aws.Config{Region: "us-west-2", BaseEndpoint: &s.SQSURL,
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{AccessKeyID: localcloud.AccessKey, SecretAccessKey: localcloud.SecretKey}, nil
 		})})

@@ -28,6 +28,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/objectferry/objectferry/internal/localcloud/strictaws"
+	"github.com/objectferry/objectferry/internal/queue"
 	"github.com/objectferry/objectferry/internal/s3store"
 	"github.com/objectferry/objectferry/test/ferry"
 )
@@ -89,7 +90,7 @@ func (c *cloud) config(endpoint string) aws.Config {
 }
 
 // sqs is a client as internal/queue uses one.
-func (c *cloud) sqs() *sqs.Client { return sqs.NewFromConfig(c.config(c.sqsURL)) }
+func (c *cloud) sqs() *sqs.Client { return queue.Client(c.config(c.sqsURL)) }
 
 // s3 is a client of the SDK's own making: a witness that shares nothing with
 // internal/s3store.

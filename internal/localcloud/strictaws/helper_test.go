@@ -14,6 +14,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/objectferry/objectferry/internal/localcloud/strictaws"
+	"github.com/objectferry/objectferry/internal/queue"
 )
 
 const (
@@ -58,7 +59,7 @@ func (r *rig) clients(secret string) (*s3.Client, *sqs.Client) {
 	})
 	once := aws.NopRetryer{}
 	return s3.New(s3.Options{Region: "us-west-2", BaseEndpoint: &r.S3URL, Credentials: credentials, Retryer: once, UsePathStyle: true}),
-		sqs.New(sqs.Options{Region: "us-west-2", BaseEndpoint: &r.SQSURL, Credentials: credentials, Retryer: once})
+		queue.Client(aws.Config{Region: "us-west-2", BaseEndpoint: &r.SQSURL, Credentials: credentials, Retryer: func() aws.Retryer { return once }})
 }
 
 func (r *rig) queueURL(name string) *string { return aws.String(r.SQSURL + r.QueuePath(name)) }
