@@ -13,9 +13,7 @@ import (
 
 	"github.com/objectferry/objectferry/internal/app"
 	"github.com/objectferry/objectferry/internal/config"
-	"github.com/objectferry/objectferry/internal/queue"
 	"github.com/objectferry/objectferry/internal/reconcile"
-	"github.com/objectferry/objectferry/internal/telemetry"
 )
 
 // reconcileFlags are the command line of reconcile.
@@ -138,12 +136,11 @@ func (f *reconcileFlags) run(c *cobra.Command) error {
 	out := newDifferences(c.OutOrStdout(), c.ErrOrStderr(), f.json, f.summary, f.keys)
 	deps := reconcile.Deps{Route: r, Source: source, Destination: destination, Report: out.page}
 	if f.compare.Request {
-		client, err := app.SQS(ctx, cfg)
+		sender, closeSender, err := openSender(ctx, cfg, "sync", r.QueueURL(cfg.Queues.Sync))
 		if err != nil {
 			return err
 		}
-		sender := queue.NewSender(client, nil, queue.SenderConfig{Name: "sync", URL: r.QueueURL(cfg.Queues.Sync)}, telemetry.Nop())
-		defer closeSender(ctx, sender)
+		defer closeSender()
 		deps.Sender = sender
 	}
 	comparison, err := reconcile.New(deps, f.compare)

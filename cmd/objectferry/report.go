@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"net/http"
 	"os"
 	"time"
 
@@ -139,7 +138,7 @@ func (f *reportFlags) prepare(files []string) (report.Prices, error) {
 		return none, usageError{fmt.Errorf("--days %d: must be a number of days", f.days)}
 	}
 	var err error
-	if f.take.Since, err = sweepFrom(f.since, time.Duration(f.days)*24*time.Hour, time.Now()); err != nil {
+	if f.take.Since, err = earliest(f.since, time.Duration(f.days)*24*time.Hour, time.Now()); err != nil {
 		return none, usageError{err}
 	}
 	if f.config != "" {
@@ -207,7 +206,7 @@ func (f *reportFlags) measure(ctx context.Context, r *report.Report, b *report.B
 	if !ok {
 		return nil
 	}
-	lane, err := app.Lane(ctx, f.cfg, x, func(t http.RoundTripper) http.RoundTripper { return t })
+	lane, err := app.Lane(ctx, f.cfg, x, nil)
 	if err != nil {
 		return err
 	}

@@ -73,12 +73,11 @@ Exit code 3 says that some keys were not requested; each is named.`,
 			defer f.Close()
 			in = f
 		}
-		client, err := app.SQS(c.Context(), cfg)
+		sender, closeSender, err := openSender(c.Context(), cfg, "sync", r.QueueURL(cfg.Queues.Sync))
 		if err != nil {
 			return err
 		}
-		sender := queue.NewSender(client, nil, queue.SenderConfig{Name: "sync", URL: r.QueueURL(cfg.Queues.Sync)}, telemetry.Nop())
-		defer closeSender(c.Context(), sender)
+		defer closeSender()
 
 		q := requester{route: r, sender: sender, stderr: c.ErrOrStderr(), encoded: encoded}
 		if from == "" {
@@ -93,12 +92,20 @@ Exit code 3 says that some keys were not requested; each is named.`,
 	return c
 }
 
-// closeSender ends a sender within half a minute, also after an interrupt: what it
+// openSender makes a command's sender to the queue at url, which is named logs or
+// sync. To close it takes half a minute at most, also after an interrupt: what it
 // has begun to send by then is answered or given up.
-func closeSender(ctx context.Context, s *queue.Sender) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
-	defer cancel()
-	s.Close(ctx)
+func openSender(ctx context.Context, cfg *config.Config, name, url string) (s *queue.Sender, closeSender func(), err error) {
+	client, err := app.SQS(ctx, cfg)
+	if err != nil {
+		return nil, nil, err
+	}
+	s = queue.NewSender(client, nil, queue.SenderConfig{Name: name, URL: url}, telemetry.Nop())
+	return s, func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+		defer cancel()
+		s.Close(ctx)
+	}, nil
 }
 
 // requestRoute finds the route that a bucket's keys are requested on.

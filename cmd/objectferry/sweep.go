@@ -7,14 +7,12 @@ import (
 	"io"
 	"time"
 
-	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 	"github.com/spf13/cobra"
 
 	"github.com/objectferry/objectferry/internal/app"
 	"github.com/objectferry/objectferry/internal/config"
 	"github.com/objectferry/objectferry/internal/queue"
 	"github.com/objectferry/objectferry/internal/s3store"
-	"github.com/objectferry/objectferry/internal/telemetry"
 	"github.com/objectferry/objectferry/pkg/s3event"
 )
 
@@ -34,7 +32,7 @@ little use in sweeping further back.`,
   objectferry sweep --since 2026-09-04T00:00:00Z    # events were lost from then on`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			from, err := sweepFrom(since, maxAge, time.Now())
+			from, err := earliest(since, maxAge, time.Now())
 			if err != nil {
 				return usageError{err}
 			}
@@ -52,8 +50,8 @@ little use in sweeping further back.`,
 	return c
 }
 
-// sweepFrom is the earliest delivery that is meant: the later of the two bounds.
-func sweepFrom(since string, maxAge time.Duration, now time.Time) (time.Time, error) {
+// earliest is the time from which on logs are meant: the later of the two bounds.
+func earliest(since string, maxAge time.Duration, now time.Time) (time.Time, error) {
 	var from time.Time
 	if since != "" {
 		var err error
@@ -82,20 +80,16 @@ type sweeper struct {
 }
 
 func sweep(ctx context.Context, cfg *config.Config, from time.Time, dryRun bool, out io.Writer) error {
-	awsCfg, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithRegion(cfg.Region))
-	if err != nil {
-		return fmt.Errorf("load AWS configuration: %w", err)
-	}
-	client, err := app.SQS(ctx, cfg)
+	logs, _, err := app.Logs(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	s := sweeper{
-		logs:   s3store.NewLogs(s3store.Connect(awsCfg, s3store.ClientConfig{Region: cfg.Region, PathStyle: cfg.S3.PathStyle}), nil),
-		sender: queue.NewSender(client, nil, queue.SenderConfig{Name: "logs", URL: cfg.Queues.Logs}, telemetry.Nop()),
-		from:   from, dryRun: dryRun,
+	sender, closeSender, err := openSender(ctx, cfg, "logs", cfg.Queues.Logs)
+	if err != nil {
+		return err
 	}
-	defer closeSender(ctx, s.sender)
+	defer closeSender()
+	s := sweeper{logs: logs, sender: sender, from: from, dryRun: dryRun}
 	for _, place := range cfg.Logs {
 		s.place(ctx, place)
 	}
@@ -144,7 +138,7 @@ func (s *sweeper) announce(ctx context.Context, entries []queue.Entry) {
 			s.announced++
 			continue
 		}
-		if s.failed++; s.failed <= 10 { // ten tell enough
+		if s.failed++; s.failed <= tellAtMost {
 			s.errs = append(s.errs, err)
 		}
 	}

@@ -178,13 +178,13 @@ func (w *wiring) copy() error {
 		if src == nil {
 			var err error
 			if src, err = w.source(r); err != nil {
-				return fmt.Errorf("route %q: %w", r.Bucket, err)
+				return err
 			}
 			sources[id] = src
 		}
 		dst, dstGuard, err := w.destination(r)
 		if err != nil {
-			return fmt.Errorf("route %q: %w", r.Bucket, err)
+			return err
 		}
 		lanes = append(lanes, copier.Lane{Route: r, Source: src.Source, SourceGuard: src.guard, Destination: dst, DestinationGuard: dstGuard})
 		url := r.QueueURL(w.cfg.Queues.Sync)
@@ -253,14 +253,17 @@ func (w *wiring) source(r *route.Route) (*source, error) {
 		},
 	}, w.traced(cos.NewTransport(w.cfg.Copy.Concurrency)))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("route %q: %w", r.Bucket, err)
 	}
 	name := "source " + host(r.Source.COS)
 	if r.Source.Read == config.ReadSigned {
 		name += " signed"
 	}
 	g, err := w.guard(name, object.Source, w.cfg.Copy.Concurrency, func(ctx context.Context) error { return s.Reference(ctx, r.ProbeKey()) })
-	return &source{s, g}, err
+	if err != nil {
+		return nil, fmt.Errorf("route %q: %w", r.Bucket, err)
+	}
+	return &source{s, g}, nil
 }
 
 func (w *wiring) destination(r *route.Route) (*s3store.Store, *guard.Guard, error) {
@@ -275,7 +278,10 @@ func (w *wiring) destination(r *route.Route) (*s3store.Store, *guard.Guard, erro
 		// gate that it closed would open at every probe and close at every message.
 		return store.WriteReference(ctx, r.ProbeKey())
 	})
-	return store, g, err
+	if err != nil {
+		return nil, nil, fmt.Errorf("route %q: %w", r.Bucket, err)
+	}
+	return store, g, nil
 }
 
 // alive makes a probe of a reference: any answer that is authentically the
