@@ -201,24 +201,24 @@ func newDeadletterShow() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		shown, errEnough := 0, errors.New("enough")
+		shown, more := 0, false
 		for _, box := range boxes {
 			_, err := box.Look(c.Context(), func(l *deadletter.Letter) (bool, error) {
 				if !f.filter.Wants(l) {
 					return false, nil
 				}
-				if most > 0 && shown == most {
-					return false, errEnough
+				if more = most > 0 && shown == most; more {
+					return false, deadletter.ErrEnough
 				}
 				shown++
 				return false, printLetter(c.OutOrStdout(), l, f.json)
 			})
-			if errors.Is(err, errEnough) {
-				fmt.Fprintf(c.ErrOrStderr(), "only the first %d are shown; --most 0 shows all\n", most)
-				return nil
-			}
 			if err != nil {
 				return err
+			}
+			if more {
+				fmt.Fprintf(c.ErrOrStderr(), "only the first %d are shown; --most 0 shows all\n", most)
+				return nil
 			}
 		}
 		return nil

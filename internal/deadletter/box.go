@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -87,12 +86,10 @@ func clamp(t, from, to time.Time) time.Time {
 // Held is about how many letters somebody else is looking at: another command, or
 // one that was killed, whose letters return within five minutes.
 func (b *Box) Held(ctx context.Context) (int, error) {
-	const name = types.QueueAttributeNameApproximateNumberOfMessagesNotVisible
-	out, err := call(ctx, b.api.GetQueueAttributes, &sqs.GetQueueAttributesInput{QueueUrl: &b.dead, AttributeNames: []types.QueueAttributeName{name}})
-	if err != nil {
-		return 0, fmt.Errorf("count held dead letters of %s: %w", b.name, err)
-	}
-	return strconv.Atoi(out.Attributes[string(name)])
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	d, err := queue.ReadDepth(ctx, b.api, b.dead)
+	return d.InFlight, err
 }
 
 // callTimeout bounds each call to SQS, also those that outlive an interrupt.
@@ -108,13 +105,13 @@ func call[In, Out any](ctx context.Context, do func(context.Context, In, ...func
 // URL is that of the dead-letter queue.
 func (b *Box) URL() string { return b.dead }
 
-// ErrEnough is what a visitor of Look returns with the last letter it can hold.
-var ErrEnough = errors.New("enough letters are held")
+// ErrEnough is what a visitor of Look returns when it has seen enough.
+var ErrEnough = errors.New("enough letters were seen")
 
 // Look shows visit every letter once. visit returns whether the letter is wanted;
-// looking ends early when it returns an error, which ErrEnough is not. The wanted ones are returned, still
-// held: the caller gives each to Redrive, Drop or HandBack. All others are handed
-// back, also when an error is returned.
+// looking ends early when it returns an error, and well when that is ErrEnough. The
+// wanted ones are returned, still held: the caller gives each to Redrive, Drop or
+// HandBack. All others are handed back, also when an error is returned.
 func (b *Box) Look(ctx context.Context, visit func(*Letter) (wanted bool, err error)) (wanted []*Letter, err error) {
 	err = b.each(ctx, func(letters []*Letter) (held, others []*Letter, err error) {
 		for i, l := range letters {
