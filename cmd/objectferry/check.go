@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -39,7 +38,7 @@ code 1 says that a live check failed, 2 that the configuration is wrong.`,
 			report := checkReport{}
 			err = report.fill(c, configFile, r, live)
 			if asJSON {
-				err = errors.Join(err, json.NewEncoder(c.OutOrStdout()).Encode(report))
+				err = errors.Join(err, printJSON(c.OutOrStdout(), report))
 			} else {
 				report.print(c.OutOrStdout())
 			}

@@ -21,9 +21,9 @@ import (
 
 // consoleFlags are those of `objectferry console`.
 type consoleFlags struct {
-	config, listen, as string
-	fleet              fleet.Config
-	console            console.Config
+	config, listen string
+	fleet          fleet.Config
+	console        console.Config
 }
 
 func newConsoleCommand() *cobra.Command {
@@ -52,7 +52,7 @@ docs/CONSOLE.md has more.`,
 	c.Flags().StringVar(&f.fleet.Prometheus, "prometheus", "", "`URL` of a Prometheus that scrapes the pods")
 	c.Flags().StringArrayVar(&f.fleet.Pods, "pod", nil, "`URL` of a pod's admin server, such as http://10.0.3.7:8080; repeat for more")
 	c.Flags().StringVar(&f.console.TraceURL, "trace-url", "", "`URL` of a trace in the APM tool, with {trace_id} where its id goes")
-	c.Flags().StringVar(&f.as, "as", "", "the `name` that moves of letters are logged with; default the user of this process")
+	c.Flags().StringVar(&f.console.Who, "as", "", "the `name` that moves of letters are logged with; default the user of this process")
 	c.Flags().StringVar(&f.console.SaveDir, "save-dir", f.console.SaveDir, "`directory` where dropped letters are saved")
 	return c
 }
@@ -100,8 +100,7 @@ func (f *consoleFlags) serve(ctx context.Context) error {
 
 // complete fills in what is known without flags, and looks at what was given.
 func (f *consoleFlags) complete() error {
-	f.console.Who = f.as
-	if f.as == "" {
+	if f.console.Who == "" {
 		u, err := user.Current()
 		if err != nil {
 			return fmt.Errorf("who moves letters is logged; name yourself with --as: %w", err)

@@ -33,8 +33,9 @@ func newRootCommand() *cobra.Command {
 
 S3's access logs tell which objects visitors asked for in vain. "run" is the
 service that reads those logs and copies the objects. All other commands are for
-people: "check" before a deployment, "deadletter", "request" and "sweep" on call,
-"parse" to look into a log. Visitors never wait for any of them.
+people: "report" and "check" before a deployment; "console", "explain",
+"deadletter", "request", "reconcile" and "sweep" on call; "parse" to look into a
+log. Visitors never wait for any of them.
 
 Exit codes: 0 done, 1 failed, 2 the command line or the configuration is wrong and
 nothing was done, 3 partly done.`,
@@ -54,7 +55,8 @@ nothing was done, 3 partly done.`,
 	}
 	root.SetFlagErrorFunc(wrongUsage)
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newRunCommand(), newCheckCommand(), newParseCommand(), newReportCommand(), newExplainCommand(), newReconcileCommand(), newRequestCommand(), newSweepCommand(), newDeadletterCommand(), newConsoleCommand())
+	root.AddCommand(newRunCommand(), newCheckCommand(), newParseCommand(), newReportCommand(), newExplainCommand(),
+		newReconcileCommand(), newRequestCommand(), newSweepCommand(), newDeadletterCommand(), newConsoleCommand())
 	return root
 }
 
