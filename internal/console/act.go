@@ -4,19 +4,9 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
-	"time"
-
-	"github.com/rs/zerolog"
 
 	"github.com/objectferry/objectferry/internal/deadletter"
 )
-
-func levelOf(err error) zerolog.Level {
-	if err != nil {
-		return zerolog.ErrorLevel
-	}
-	return zerolog.InfoLevel
-}
 
 // look begins to look at the letters; the overview shows what it finds.
 func (c *Console) look(w http.ResponseWriter, r *http.Request) {
@@ -93,6 +83,3 @@ func (c *Console) fail(w http.ResponseWriter, err error) {
 func (c *Console) plot(w http.ResponseWriter, r *http.Request) {
 	c.pages.plot(w, c.state.now(r.Context()), r.URL.Query().Get("look"))
 }
-
-// since is for pages: how long a plan may still be confirmed.
-func (p *plan) until() time.Time { return p.Made.Add(planFor) }

@@ -11,6 +11,7 @@ package console
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -79,7 +80,7 @@ func New(d Deps, c Config) (*Console, error) {
 		return nil, err
 	}
 	s := newState(d, c.Fresh)
-	return &Console{deps: d, cfg: c, pages: p, state: s, desk: newDesk(d, c, s), token: newToken()}, nil
+	return &Console{deps: d, cfg: c, pages: p, state: s, desk: newDesk(d, c, s), token: rand.Text()}, nil
 }
 
 // Handler is all pages, behind what refuses requests.

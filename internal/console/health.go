@@ -21,11 +21,11 @@ const (
 	act           // a person has to do something
 )
 
-// word is what the page says first.
-func (l level) word() string { return [...]string{"Healthy", "Watch", "Needs you"}[l] }
+// Word is what the page says first.
+func (l level) Word() string { return [...]string{"Healthy", "Watch", "Needs you"}[l] }
 
-// class is the level in style sheets and file names.
-func (l level) class() string { return [...]string{"ok", "watch", "act"}[l] }
+// Class is the level in style sheets and file names.
+func (l level) Class() string { return [...]string{"ok", "watch", "act"}[l] }
 
 // reason is one thing that is not as it should be, and the panel that has more.
 type reason struct {
@@ -58,12 +58,12 @@ func judge(s *snapshot) verdict {
 	}
 	for _, q := range s.queues {
 		switch {
-		case q.deadErr != nil:
+		case q.DeadErr != nil:
 			say(watch, "letters", "Unknown whether %s has dead letters", queue.Name(q.URL))
-		case q.dead.Total() > 0:
-			say(act, "letters", "%s in %s", count(q.dead.Total(), "dead letter"), queue.Name(q.deadURL))
+		case q.Dead.Total() > 0:
+			say(act, "letters", "%s in %s", count(q.Dead.Total(), "dead letter"), queue.Name(q.DeadURL))
 		}
-		if q.err != nil {
+		if q.Err != nil {
 			say(watch, "queues", "Unknown how much waits in %s", queue.Name(q.URL))
 		}
 	}

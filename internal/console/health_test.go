@@ -27,16 +27,16 @@ func TestVerdict(t *testing.T) {
 	}{
 		"all is well":                           {func(*snapshot) {}, healthy, ""},
 		"a slow start is well":                  {func(s *snapshot) { s.fleet.Guards.Items = []fleet.Guard{{Name: "a", State: "slow start"}} }, healthy, ""},
-		"a queue may be long":                   {func(s *snapshot) { s.queues[0].depth = queue.Depth{Visible: 100_000} }, healthy, ""},
-		"a dead letter":                         {func(s *snapshot) { s.queues[0].dead = queue.Depth{Visible: 1} }, act, "1 dead letter in q-dead"},
-		"dead letters that are being looked at": {func(s *snapshot) { s.queues[0].dead = queue.Depth{InFlight: 1200} }, act, "1,200 dead letters in q-dead"},
+		"a queue may be long":                   {func(s *snapshot) { s.queues[0].Depth = queue.Depth{Visible: 100_000} }, healthy, ""},
+		"a dead letter":                         {func(s *snapshot) { s.queues[0].Dead = queue.Depth{Visible: 1} }, act, "1 dead letter in q-dead"},
+		"dead letters that are being looked at": {func(s *snapshot) { s.queues[0].Dead = queue.Depth{InFlight: 1200} }, act, "1,200 dead letters in q-dead"},
 		"an outage":                             {closed("unavailable: http 503", time.Minute), watch, "it opens by itself"},
 		"an outage that lasts":                  {closed("unavailable: http 503", 2*time.Hour), act, "for over 1 h"},
 		"throttling":                            {closed("throttled", time.Minute), watch, "Gate closed: source a (throttled)"},
 		"a permission is gone":                  {closed("refused: AccessDenied", 0), act, "refused: AccessDenied"},
 		"useless answers":                       {closed("corrupt: crc", 0), act, "corrupt: crc"},
-		"dead letters are unknown":              {func(s *snapshot) { s.queues[0].deadErr = down }, watch, "Unknown whether q has dead letters"},
-		"a depth is unknown":                    {func(s *snapshot) { s.queues[0].err = down }, watch, "Unknown how much waits in q"},
+		"dead letters are unknown":              {func(s *snapshot) { s.queues[0].DeadErr = down }, watch, "Unknown whether q has dead letters"},
+		"a depth is unknown":                    {func(s *snapshot) { s.queues[0].Err = down }, watch, "Unknown how much waits in q"},
 		"a pod is silent":                       {func(s *snapshot) { s.fleet.Pods.Items[0].Err = down }, watch, "1 of 2 pods do not answer"},
 		"all pods are silent":                   {func(s *snapshot) { s.fleet.Pods.Items[0].Err, s.fleet.Pods.Items[1].Err = down, down }, act, "No pod answers"},
 		"a pod is not ready":                    {func(s *snapshot) { s.fleet.Pods.Items[0].Ready = false }, watch, "not ready"},
@@ -49,7 +49,7 @@ func TestVerdict(t *testing.T) {
 		"logs come late as a rule":              {func(s *snapshot) { s.fleet.Rows.Items = []fleet.Row{{Bucket: "m", Newest: now.Add(-11 * time.Hour)}} }, healthy, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &snapshot{at: now, fleet: &fleet.Reading{}, queues: []queueReading{{Queue: Queue{Name: "sync", URL: "https://sqs.example.com/111122223333/q"}, deadURL: "https://sqs.example.com/111122223333/q-dead"}}}
+			s := &snapshot{at: now, fleet: &fleet.Reading{}, queues: []queueReading{{Queue: Queue{Name: "sync", URL: "https://sqs.example.com/111122223333/q"}, DeadURL: "https://sqs.example.com/111122223333/q-dead"}}}
 			s.fleet.Pods.Items = []fleet.Pod{{URL: "http://a", Ready: true}, {URL: "http://b", Ready: true}}
 			c.change(s)
 			v := judge(s)
@@ -58,14 +58,14 @@ func TestVerdict(t *testing.T) {
 				text += r.Text + "\n"
 			}
 			if v.Level != c.want || !strings.Contains(text, c.says) || (len(v.Reasons) == 0) != (c.want == healthy) {
-				t.Errorf("the verdict is %s with %q, want %s with %q", v.Level.word(), text, c.want.word(), c.says)
+				t.Errorf("the verdict is %s with %q, want %s with %q", v.Level.Word(), text, c.want.Word(), c.says)
 			}
 		})
 	}
 }
 
 func TestTheGravestReasonStandsFirst(t *testing.T) {
-	s := &snapshot{at: time.Now(), fleet: &fleet.Reading{}, queues: []queueReading{{err: errors.New("down")}, {dead: queue.Depth{Visible: 1}}}}
+	s := &snapshot{at: time.Now(), fleet: &fleet.Reading{}, queues: []queueReading{{Err: errors.New("down")}, {Dead: queue.Depth{Visible: 1}}}}
 	if v := judge(s); v.Level != act || v.Reasons[0].Level != act {
 		t.Errorf("the verdict is %+v", v)
 	}

@@ -36,6 +36,9 @@ type plan struct {
 	discard bool
 }
 
+// until is how long it may be confirmed.
+func (p *plan) until() time.Time { return p.Made.Add(planFor) }
+
 // planState is how far a plan is.
 type planState string
 
@@ -89,7 +92,7 @@ func (d *desk) newPlan(drop bool, q int, f deadletter.Filter) (id string, err er
 // needs mu. So what is remembered is bounded by what can be counted in that time.
 func (d *desk) forget(now time.Time) {
 	for _, p := range d.plans {
-		if p.State == ended || p.State == ready && now.Sub(p.Made) > planFor {
+		if p.State == ended || p.State == ready && now.After(p.until()) {
 			p.letters = nil
 		}
 	}
@@ -144,7 +147,7 @@ func (p *plan) check(c confirmation, now time.Time) error {
 	switch {
 	case p.State != ready:
 		return errors.New("this was confirmed before; it is done once only")
-	case now.Sub(p.Made) > planFor:
+	case now.After(p.until()):
 		return errors.New("this was counted too long ago; begin again, so that it is counted anew")
 	case p.Found > atOnce && !c.Many:
 		return fmt.Errorf("more than %d letters need the extra tick", atOnce)
@@ -205,7 +208,7 @@ func (d *desk) move(ctx context.Context, p *plan) {
 		Int("confirmed", p.Found).Float64("rate", p.rate).Str("saved", p.File).Logger()
 	log.Info().Msg("confirmed")
 	moved, err := d.moveLetters(ctx, p)
-	log.WithLevel(levelOf(err)).Int("moved", moved).Err(err).Msg("letters moved")
+	log.Err(err).Int("moved", moved).Msg("letters moved")
 	d.mu.Lock()
 	p.Moved, p.Err, p.State, p.Ended, p.letters = moved, err, ended, time.Now().UTC(), nil
 	d.last = nil // what it showed has changed

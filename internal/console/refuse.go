@@ -1,7 +1,6 @@
 package console
 
 import (
-	"crypto/rand"
 	"crypto/subtle"
 	"net"
 	"net/http"
@@ -14,8 +13,6 @@ const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src
 
 // maxForm is how large a request's body may be, in bytes.
 const maxForm = 16 << 10
-
-func newToken() string { return rand.Text() }
 
 // refuse stands before every page. A browser that runs a stranger's page can send
 // requests here too: under a name of the stranger's that resolves to this machine

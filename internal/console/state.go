@@ -25,11 +25,11 @@ type snapshot struct {
 // queueReading is a queue and its dead letters, or why they could not be asked.
 type queueReading struct {
 	Queue
-	depth   queue.Depth
-	err     error
-	deadURL string
-	dead    queue.Depth
-	deadErr error
+	Depth   queue.Depth
+	Err     error
+	DeadURL string
+	Dead    queue.Depth
+	DeadErr error
 }
 
 // state reads, and keeps what it has read for a moment: ten open pages cost no
@@ -100,17 +100,17 @@ func (s *state) read(ctx context.Context) *snapshot {
 	for i, q := range s.deps.Queues {
 		r := &out.queues[i]
 		r.Queue = q
-		all.Go(func() { r.depth, r.err = s.deps.Depth(ctx, q.URL) })
+		all.Go(func() { r.Depth, r.Err = s.deps.Depth(ctx, q.URL) })
 	}
 	dead, err := s.find(ctx)
 	for i := range s.deps.Queues {
 		r := &out.queues[i]
 		if err != nil {
-			r.deadErr = err
+			r.DeadErr = err
 			continue
 		}
-		r.deadURL = dead[i].URL()
-		all.Go(func() { r.dead, r.deadErr = s.deps.Depth(ctx, r.deadURL) })
+		r.DeadURL = dead[i].URL()
+		all.Go(func() { r.Dead, r.DeadErr = s.deps.Depth(ctx, r.DeadURL) })
 	}
 	all.Wait()
 	return out

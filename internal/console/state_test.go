@@ -92,7 +92,7 @@ func TestDepthsDoNotWaitForTheDeadLetters(t *testing.T) {
 			d.Boxes = func(ctx context.Context) ([]*deadletter.Box, error) { <-ctx.Done(); return nil, ctx.Err() }
 			d.Depth = func(ctx context.Context, _ string) (queue.Depth, error) { return queue.Depth{Visible: 7}, ctx.Err() }
 		})
-		if s := c.state.now(t.Context()); s.queues[0].err != nil || s.queues[0].depth.Visible != 7 || s.queues[0].deadErr == nil {
+		if s := c.state.now(t.Context()); s.queues[0].Err != nil || s.queues[0].Depth.Visible != 7 || s.queues[0].DeadErr == nil {
 			t.Errorf("it says %+v", s.queues[0])
 		}
 		start := time.Now()
@@ -114,8 +114,8 @@ func TestAReadingIsBounded(t *testing.T) {
 		})
 		start := time.Now()
 		s := c.state.now(t.Context())
-		if took := time.Since(start); took > readFor+time.Second || s.queues[0].err == nil {
-			t.Errorf("it took %s and says %v", took, s.queues[0].err)
+		if took := time.Since(start); took > readFor+time.Second || s.queues[0].Err == nil {
+			t.Errorf("it took %s and says %v", took, s.queues[0].Err)
 		}
 	})
 }

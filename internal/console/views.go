@@ -29,12 +29,9 @@ type overviewView struct {
 	From           string
 	Title          string
 	Icon           string
-	Word           string
-	Verdict        []reasonView
+	Reasons        []reason
 	Share          shareView
 	Queues         []queueView
-	AgesFrom       string
-	AgesErr        error
 	Fleet          *fleet.Reading
 	Failures       []fleet.Failure
 	Busy           string
@@ -46,34 +43,24 @@ type overviewView struct {
 	FailuresHidden int
 }
 
-type reasonView struct{ Class, Word, Text, Panel string }
-
 type queueView struct {
 	queueReading
-	Depth, Dead queue.Depth
-	Err         error
-	DeadErr     error
-	DeadURL     string
-	Age         string
-	Index       int
+	Age   string
+	Index int // of Deps.Queues
 }
 
-// shareView is the plot, and the same numbers as text.
+// shareView is the plot, and the same numbers by bucket.
 type shareView struct {
 	Key     string // changes with the numbers
 	Buckets []bucketView
 	Hidden  int // buckets that the plot has no room for
-	Hours   []telemetry.Answers
 }
 
 type bucketView struct {
-	Bucket  string
-	Shown   bool
-	Latest  telemetry.Answers // the newest hour that has requests
-	All     telemetry.Answers // over all hours
-	Newest  time.Time         // log row; zero when unknown
-	Percent string
-	Total   string
+	Bucket string
+	Latest telemetry.Answers // the newest hour that has requests
+	All    telemetry.Answers // over all hours
+	Newest time.Time         // log row; zero when unknown
 }
 
 // maxFailures is how many of the latest failures are shown.
@@ -81,20 +68,15 @@ const maxFailures = 20
 
 func (c *Console) newOverview(s *snapshot) overviewView {
 	verdict := judge(s)
-	v := overviewView{Now: s.at, Token: c.token, From: c.deps.Fleet.From(), Icon: verdict.Level.class(), Word: verdict.Level.word(),
-		Title: verdict.Level.word(), Fleet: s.fleet, AgesFrom: s.fleet.Ages.From, AgesErr: s.fleet.Ages.Err, DeadKnown: true,
+	v := overviewView{Now: s.at, Token: c.token, From: c.deps.Fleet.From(), Title: verdict.Level.Word(), Icon: verdict.Level.Class(),
+		Reasons: verdict.Reasons, Share: newShareView(s.fleet), Fleet: s.fleet, DeadKnown: true,
 		Details: []object.Detail{object.DetailThrottled, object.DetailUnavailable, object.DetailChanged, object.DetailCorrupt,
 			object.DetailUnrouted, object.DetailInterrupted, object.DetailUnknown, object.DetailDenied,
 			object.DetailUndecoded, object.DetailForeign, object.DetailMissing}}
-	for _, r := range verdict.Reasons {
-		v.Verdict = append(v.Verdict, reasonView{r.Level.class(), r.Level.word(), r.Text, r.Panel})
-	}
-	v.Share = newShareView(s.fleet)
 	for i, q := range s.queues {
-		v.Queues = append(v.Queues, queueView{queueReading: q, Depth: q.depth, Dead: q.dead, Err: q.err, DeadErr: q.deadErr, DeadURL: q.deadURL,
-			Age: ageOf(q.Queue, s.fleet.Ages), Index: i})
-		v.Dead += q.dead.Total()
-		v.DeadKnown = v.DeadKnown && q.deadErr == nil
+		v.Queues = append(v.Queues, queueView{queueReading: q, Age: ageOf(q.Queue, s.fleet.Ages), Index: i})
+		v.Dead += q.Dead.Total()
+		v.DeadKnown = v.DeadKnown && q.DeadErr == nil
 	}
 	v.Failures = s.fleet.Failures.Items
 	if n := len(v.Failures); n > maxFailures {
@@ -127,7 +109,7 @@ func ageOf(q Queue, ages fleet.Part[fleet.Age]) string {
 
 func newShareView(r *fleet.Reading) shareView {
 	answers := r.Share.Items
-	v := shareView{Hours: answers}
+	var v shareView
 	hash := fnv.New64a()
 	buckets := map[string]*bucketView{}
 	for _, a := range answers {
@@ -148,13 +130,10 @@ func newShareView(r *fleet.Reading) shareView {
 			b.Newest = row.Newest
 		}
 	}
-	shown := plot.Shown(answers)
 	for _, b := range buckets {
-		b.Shown = slices.Contains(shown, b.Bucket)
-		b.Percent, b.Total = percent(b.Latest), percent(b.All)
 		v.Buckets = append(v.Buckets, *b)
 	}
-	v.Hidden = len(v.Buckets) - len(shown)
+	v.Hidden = len(v.Buckets) - len(plot.Shown(answers))
 	slices.SortFunc(v.Buckets, func(a, b bucketView) int { return cmp.Compare(a.Bucket, b.Bucket) })
 	return v
 }
