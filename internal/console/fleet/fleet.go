@@ -10,6 +10,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
 	"github.com/objectferry/objectferry/internal/telemetry"
@@ -146,22 +147,18 @@ var errNothing = errors.New("not configured: name the pods with --pod, or Promet
 // Read asks all places at once.
 func (r *Reader) Read(ctx context.Context) *Reading {
 	now := time.Now().UTC()
-	told := make(chan *Reading, 1)
-	go func() {
-		if r.pods == nil {
-			told <- nil
-			return
-		}
-		told <- r.pods.read(ctx)
-	}()
+	var own *Reading
+	var asked sync.WaitGroup
+	if r.pods != nil {
+		asked.Go(func() { own = r.pods.read(ctx) })
+	}
 	out := &Reading{}
 	if r.prometheus != nil {
 		out = r.prometheus.read(ctx, now)
 	}
-	own := <-told
+	asked.Wait()
 	switch {
 	case own == nil && r.prometheus == nil:
-		out = &Reading{}
 		out.Ends.Err, out.Ages.Err, out.Guards.Err, out.Share.Err, out.Rows.Err = errNothing, errNothing, errNothing, errNothing, errNothing
 		out.Failures.Err, out.Pods.Err = errNothing, errNothing
 	case own == nil:

@@ -13,15 +13,13 @@ type getter struct {
 	max    int64
 }
 
-// page is the body of a 200; accept may be "".
+// page is the body of a 200, as the media type accept.
 func (g getter) page(ctx context.Context, url, accept string) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, fmt.Errorf("ask: %w", err)
 	}
-	if accept != "" {
-		req.Header.Set("Accept", accept)
-	}
+	req.Header.Set("Accept", accept)
 	resp, err := g.client.Do(req)
 	if err != nil {
 		return nil, err // it names the URL, without a password

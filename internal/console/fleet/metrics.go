@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -83,7 +84,7 @@ func ages(buckets []sample) []Age {
 		}
 		// The oldest lies in the first bucket that already counts them all.
 		a.Beyond = true
-		for _, bound := range sortedBounds(counts) {
+		for _, bound := range slices.Sorted(maps.Keys(counts)) {
 			if !math.IsInf(bound, 1) && counts[bound] >= counts[math.Inf(1)] {
 				a.Oldest, a.Beyond = time.Duration(bound*float64(time.Second)), false
 				break
@@ -96,15 +97,6 @@ func ages(buckets []sample) []Age {
 	}
 	slices.SortFunc(list, func(a, b Age) int { return cmp.Compare(a.Queue, b.Queue) })
 	return list
-}
-
-func sortedBounds(counts map[float64]float64) []float64 {
-	var bounds []float64
-	for b := range counts {
-		bounds = append(bounds, b)
-	}
-	slices.Sort(bounds)
-	return bounds
 }
 
 // rows reads the newest timestamp of each bucket.
