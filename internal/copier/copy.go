@@ -16,9 +16,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// maxKey is the longest key that S3 holds, in bytes.
-const maxKey = 1024
-
 // Handle carries the object that a delivery asks for; it is a queue.Handler.
 func (c *Copier) Handle(ctx context.Context, d *queue.Delivery) queue.Outcome {
 	req, err := syncrequest.Decode(d.Body)
@@ -49,7 +46,7 @@ func (c *Copier) answer(ctx context.Context, l *lane, req syncrequest.Request) q
 		return settled(result{End: object.EndFiltered})
 	case l.Route.Observe():
 		return settled(result{End: object.EndFiltered, Detail: object.DetailObserved})
-	case len(req.Key) > maxKey:
+	case len(req.Key) > object.MaxKey:
 		return settled(result{End: object.EndUnfit})
 	}
 	return c.once(ctx, req, func() queue.Outcome {

@@ -127,7 +127,7 @@ func TestObjectStoredWronglyIsNeverTakenForCopied(t *testing.T) {
 		t.Run(op, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g := newGuarded(t, nil)
-				key := strings.Repeat("k", maxKey)
+				key := strings.Repeat("k", object.MaxKey)
 				g.world.src.put(key, content(size))
 				g.world.dst.after = func(o string, _ int) error {
 					if o == op {

@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// MaxKey is the longest key that S3 holds, in bytes.
+const MaxKey = 1024
+
 // Attributes are what an object carries besides its bytes. Header values are as
 // the store sent them.
 type Attributes struct {

@@ -23,7 +23,7 @@ func (c *Comparison) named(skip int64) iter.Seq2[item, error] {
 			switch {
 			case !c.deps.Route.Carries(key):
 				row.Class, row.ask = Filtered, false
-			case len(key) > maxKey:
+			case len(key) > object.MaxKey:
 				row.Class, row.ask = Unfit, false
 			}
 			if !yield(row, err) || err != nil {

@@ -30,9 +30,6 @@ func Classes() []Class {
 	return []Class{Same, Missing, Different, Unsure, Overseas, Denied, Archived, Unfit, Deleted, Absent, Filtered, Failed}
 }
 
-// maxKey is how long a key can be overseas, in bytes.
-const maxKey = 1024
-
 // atSource is the row of a key that only the source lists. Whether it may be read,
 // or was deleted overseas, a listing does not tell.
 func (c *Comparison) atSource(o object.Listed) item {
@@ -40,7 +37,7 @@ func (c *Comparison) atSource(o object.Listed) item {
 	switch {
 	case !c.deps.Route.Carries(o.Key):
 		return item{Row: Row{Class: Filtered, Key: o.Key}}
-	case len(o.Key) > maxKey || o.Size > c.cfg.MaxSize:
+	case len(o.Key) > object.MaxKey || o.Size > c.cfg.MaxSize:
 		row.Class = Unfit
 		return item{Row: row}
 	case o.Archived:

@@ -26,7 +26,6 @@ const (
 )
 
 const (
-	maxKey      = 1024    // bytes
 	maxMetadata = 2 << 10 // bytes of all names and values
 	maxPut      = 5 << 30 // bytes of one PutObject or part
 )

@@ -73,8 +73,8 @@ func (s *Store) fits(key string, size int64, a object.Attributes, p object.Prove
 
 // holdable says why S3 cannot hold key, nil when it can.
 func holdable(key string) error {
-	if key == "" || len(key) > maxKey {
-		return fmt.Errorf("a key of %d bytes; S3 takes 1 to %d", len(key), maxKey)
+	if key == "" || len(key) > object.MaxKey {
+		return fmt.Errorf("a key of %d bytes; S3 takes 1 to %d", len(key), object.MaxKey)
 	}
 	return nil
 }
