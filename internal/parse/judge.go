@@ -9,9 +9,9 @@ import (
 
 // Why a row that would be a miss by itself is skipped.
 const (
-	WhyNoRoute  accesslog.Why = "no route"
-	WhyFiltered accesslog.Why = "filtered"
-	WhyStale    accesslog.Why = "stale"
+	whyNoRoute  accesslog.Why = "no route"
+	whyFiltered accesslog.Why = "filtered"
+	whyStale    accesslog.Why = "stale"
 	whyRepeated accesslog.Why = "repeated"
 	whyObserved accesslog.Why = "observed" // the route only counts
 )
@@ -24,15 +24,15 @@ func Judge(row *accesslog.Row, r *route.Route, own accesslog.Role, now time.Time
 	case row.Verdict != accesslog.Miss && row.Verdict != accesslog.Maybe:
 		return row.Verdict, row.Why
 	case r == nil:
-		return accesslog.Skip, WhyNoRoute
+		return accesslog.Skip, whyNoRoute
 	case row.Verdict == accesslog.Maybe && !r.ForbiddenIsMiss:
 		return accesslog.Maybe, row.Why
 	case own.Made(row):
 		return accesslog.Skip, accesslog.Own
 	case !r.Carries(string(row.Key())):
-		return accesslog.Skip, WhyFiltered
+		return accesslog.Skip, whyFiltered
 	case now.Sub(row.Time()) > time.Duration(r.MaxAge):
-		return accesslog.Skip, WhyStale
+		return accesslog.Skip, whyStale
 	}
 	return accesslog.Miss, row.Why
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/objectferry/objectferry/pkg/syncrequest"
 )
 
-// ErrForeignState says that a state file is that of another comparison.
-var ErrForeignState = errors.New("the state file is of another comparison")
+// errForeignState says that a state file is that of another comparison.
+var errForeignState = errors.New("the state file is of another comparison")
 
 const stateVersion = 1
 
@@ -80,7 +80,7 @@ func openNotes(path string, of identity) (*notes, error) {
 		return nil, fmt.Errorf("read state %s: %w", path, err)
 	}
 	if f.Version != stateVersion || f.identity != of {
-		return nil, fmt.Errorf("%w (bucket %q, prefix %q): repeat that one's command line, or remove %s", ErrForeignState, f.Bucket, f.Prefix, path)
+		return nil, fmt.Errorf("%w (bucket %q, prefix %q): repeat that one's command line, or remove %s", errForeignState, f.Bucket, f.Prefix, path)
 	}
 	n.last = state{Totals: f.Totals}
 	if n.last.After, err = syncrequest.UnescapeKey(f.After); err != nil {

@@ -147,7 +147,7 @@ func TestStateOfAnotherComparisonIsRefused(t *testing.T) {
 		c := c
 		c.MaxSize = 1000
 		tt.change(&c)
-		if _, err := New(Deps{Route: tt.route}, c); !errors.Is(err, ErrForeignState) || !strings.Contains(err.Error(), c.State) {
+		if _, err := New(Deps{Route: tt.route}, c); !errors.Is(err, errForeignState) || !strings.Contains(err.Error(), c.State) {
 			t.Errorf("another %s: %v", name, err)
 		}
 	}

@@ -18,8 +18,8 @@ import (
 // Look is how a plot is drawn: for a light or a dark page, wide or for a phone.
 type Look struct{ Dark, Narrow bool }
 
-// MaxSeries is how many buckets one plot shows, the busiest ones.
-const MaxSeries = 6
+// maxSeries is how many buckets one plot shows, the busiest ones.
+const maxSeries = 6
 
 // maxHours bounds the hours of a plot, whatever a pod says that it has seen.
 const maxHours = 14 * 24
@@ -69,7 +69,7 @@ func Shown(answers []telemetry.Answers) []string {
 	names := slices.SortedFunc(maps.Keys(requests), func(a, b string) int {
 		return cmp.Or(cmp.Compare(requests[b], requests[a]), cmp.Compare(a, b))
 	})
-	names = names[:min(len(names), MaxSeries)]
+	names = names[:min(len(names), maxSeries)]
 	slices.Sort(names)
 	return names
 }

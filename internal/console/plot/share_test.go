@@ -65,7 +65,7 @@ func TestNamesOfBucketsAreText(t *testing.T) {
 func TestTheBusiestBucketsAreShown(t *testing.T) {
 	var all []telemetry.Answers
 	var want []string
-	for i := range MaxSeries + 3 {
+	for i := range maxSeries + 3 {
 		name := fmt.Sprintf("bucket-%02d", i)
 		all = append(all, day(name, int64(i+1)*10)...)
 		if i >= 3 {
@@ -130,8 +130,8 @@ func TestColoursStandOut(t *testing.T) {
 				t.Errorf("series %s on %s has a contrast of %.1f", s, c.panel, got)
 			}
 		}
-		if len(c.series) < MaxSeries {
-			t.Errorf("%d colours for %d series", len(c.series), MaxSeries)
+		if len(c.series) < maxSeries {
+			t.Errorf("%d colours for %d series", len(c.series), maxSeries)
 		}
 	}
 }
