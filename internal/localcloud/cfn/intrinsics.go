@@ -285,14 +285,13 @@ func (r *resolver) contains(at string, parts []any) (bool, error) {
 }
 
 func (r *resolver) combine(at, name string, parts []any) (bool, error) {
-	holds := make([]bool, len(parts))
 	all, some := true, false
-	for i, part := range parts {
-		var err error
-		if holds[i], err = r.condition(at, part); err != nil {
+	for _, part := range parts {
+		holds, err := r.condition(at, part)
+		if err != nil {
 			return false, err
 		}
-		all, some = all && holds[i], some || holds[i]
+		all, some = all && holds, some || holds
 	}
 	switch {
 	case name == "Fn::And" && len(parts) >= 2:
