@@ -2,7 +2,8 @@
 // OpenTelemetry spans and Prometheus metrics. Every instrument and attribute
 // name stands in names.go and instruments.go. Keys and secrets are never a
 // label. Spans and metrics go out by OTLP where the standard OTEL_* variables
-// ask for it; with none set, nothing is exported.
+// ask for it; with none set, nothing is exported. It remembers what /statusz
+// shows: who answered by hour, and the latest failures. Safe for concurrent use.
 package telemetry
 
 import (
