@@ -12,13 +12,14 @@ import (
 	"github.com/objectferry/objectferry/internal/deadletter"
 )
 
-// atOnce is how many letters may be moved without --yes; as many are held then.
-const atOnce = 100
+// atOnce is how many letters, or keys, may be moved without --yes; as many are
+// held then.
+const atOnce = deadletter.AtOnce
 
 // registerMove adds the flags of redrive and drop.
 func (f *deadletterFlags) registerMove(c *cobra.Command) {
 	f.register(c)
-	c.Flags().Float64Var(&f.rate, "rate", 50, "letters a second at most; 0 is unbounded")
+	c.Flags().Float64Var(&f.rate, "rate", deadletter.UsualRate, "letters a second at most; 0 is unbounded")
 	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "say what would be done and do nothing")
 	c.Flags().BoolVar(&f.yes, "yes", false, fmt.Sprintf("go on with more than %d letters", atOnce))
 	c.Flags().BoolVar(&f.json, "json", false, "print the counts as one line of JSON")

@@ -50,8 +50,6 @@ const (
 )
 
 const (
-	// atOnce is how many letters may be moved without saying that so many are meant.
-	atOnce = 100
 	// planFor is how long what was counted may be confirmed.
 	planFor = 15 * time.Minute
 	// maxPlans is how many plans are remembered.
@@ -134,7 +132,7 @@ func (d *desk) plan(id string) (plan, bool) {
 // confirmation is what a person says to a plan.
 type confirmation struct {
 	Rate    float64
-	Many    bool   // more than atOnce are meant
+	Many    bool   // more than deadletter.AtOnce are meant
 	Discard bool   // a drop keeps no copy …
 	Word    string // … which is typed out
 }
@@ -149,8 +147,8 @@ func (p *plan) check(c confirmation, now time.Time) error {
 		return errors.New("this was confirmed before; it is done once only")
 	case now.After(p.until()):
 		return errors.New("this was counted too long ago; begin again, so that it is counted anew")
-	case p.Found > atOnce && !c.Many:
-		return fmt.Errorf("more than %d letters need the extra tick", atOnce)
+	case p.Found > deadletter.AtOnce && !c.Many:
+		return fmt.Errorf("more than %d letters need the extra tick", deadletter.AtOnce)
 	case !(c.Rate > 0 && c.Rate <= maxRate): // nor NaN
 		return fmt.Errorf("the rate must be above 0 and at most %.0f letters a second", maxRate)
 	case p.Drop && c.Discard && c.Word != discardWord:

@@ -9,6 +9,7 @@ import (
 
 	"github.com/objectferry/objectferry/internal/console/fleet"
 	"github.com/objectferry/objectferry/internal/console/plot"
+	"github.com/objectferry/objectferry/internal/deadletter"
 	"github.com/objectferry/objectferry/internal/object"
 	"github.com/objectferry/objectferry/internal/queue"
 	"github.com/objectferry/objectferry/internal/telemetry"
@@ -171,7 +172,7 @@ type planView struct {
 
 func (c *Console) newPlanView(p plan, wrong error) planView {
 	v := planView{plan: p, Token: c.token, Verb: "Redrive", Icon: "watch", SourceURL: c.deps.Queues[p.Queue].URL, DeadURL: p.dead, Who: c.cfg.Who,
-		AtOnce: atOnce, Many: p.Found > atOnce, UsualRate: usualRate, Wrong: wrong, Until: p.until(),
+		AtOnce: deadletter.AtOnce, Many: p.Found > deadletter.AtOnce, UsualRate: deadletter.UsualRate, Wrong: wrong, Until: p.until(),
 		SaveDir: c.cfg.SaveDir, Now: time.Now().UTC(), Live: p.State == counting || p.State == moving, Word: discardWord}
 	if p.Drop {
 		v.Verb = "Drop"
@@ -187,6 +188,3 @@ func (c *Console) newPlanView(p plan, wrong error) planView {
 	_, v.Seen, _ = c.desk.now()
 	return v
 }
-
-// usualRate is what the form offers, in letters a second.
-const usualRate = 50

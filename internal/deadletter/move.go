@@ -15,6 +15,13 @@ import (
 	"github.com/objectferry/objectferry/internal/queue"
 )
 
+const (
+	// AtOnce is how many letters may be moved without a word that so many are meant.
+	AtOnce = 100
+	// UsualRate is what is offered where nothing else is asked for, in letters a second.
+	UsualRate = 50
+)
+
 // Redrive sends held letters back to the queue they came from and deletes each
 // once SQS has accepted it; rate bounds it in letters a second, 0 is unbounded.
 // Letters that failed are handed back and joined in err; done counts the others.
